@@ -1,0 +1,97 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Condition types of every Chartgate kind. Each gate adds one named after it.
+const (
+	// ConditionReady is True when the change that the spec asks for is released and its objects are ready.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while Chartgate works towards the spec (kstatus convention).
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when nothing more happens until spec, chart or permissions change (kstatus convention).
+	ConditionStalled = "Stalled"
+	// ConditionAllGatesPassed is True when no mandatory gate holds.
+	ConditionAllGatesPassed = "AllGatesPassed"
+	// ConditionDrifted is True when released objects differ from the release and are not put back.
+	ConditionDrifted = "Drifted"
+	// ConditionRolledBack is True while a user's helm rollback is respected.
+	ConditionRolledBack = "RolledBack"
+	// ConditionRolloutPaused is True while a wave of upgrades is stopped by failures.
+	ConditionRolloutPaused = "RolloutPaused"
+
+	// ConditionInitialized and the following are the conditions of helm-operator-plugins.
+	ConditionInitialized    = "Initialized"
+	ConditionDeployed       = "Deployed"
+	ConditionReleaseFailed  = "ReleaseFailed"
+	ConditionIrreconcilable = "Irreconcilable"
+	ConditionPaused         = "Paused"
+)
+
+// Reasons of conditions. docs/conditions.md explains each.
+const (
+	ReasonGatesCheckComplete = "GatesCheckComplete"
+
+	ReasonReleased            = "Released"
+	ReasonProgressing         = "Progressing"
+	ReasonObjectsNotReady     = "ObjectsNotReady"
+	ReasonObjectFailed        = "ObjectFailed"
+	ReasonSucceeded           = "Succeeded"
+	ReasonInitialized         = "Initialized"
+	ReasonNotReleased         = "NotReleased"
+	ReasonNotPaused           = "NotPaused"
+	ReasonSuspended           = "Suspended"
+	ReasonWaitingForGates     = "WaitingForGates"
+	ReasonUninstalling        = "Uninstalling"
+	ReasonRetrying            = "Retrying"
+	ReasonInvalidValues       = "InvalidValues"
+	ReasonRenderFailed        = "RenderFailed"
+	ReasonInvalidObject       = "InvalidObject"
+	ReasonChartUnavailable    = "ChartUnavailable"
+	ReasonForbidden           = "Forbidden"
+	ReasonOwnershipConflict   = "OwnershipConflict"
+	ReasonReconcileFailed     = "ReconcileFailed"
+	ReasonRetriesExhausted    = "RetriesExhausted"
+	ReasonInstallSuccessful   = "InstallSuccessful"
+	ReasonUpgradeSuccessful   = "UpgradeSuccessful"
+	ReasonUninstallSuccessful = "UninstallSuccessful"
+	ReasonInstallError        = "InstallError"
+	ReasonUpgradeError        = "UpgradeError"
+	ReasonUninstallError      = "UninstallError"
+)
+
+// Reasons of events. Events are sent on transitions only.
+const (
+	EventInitializing       = "Initializing"
+	EventGatePassed         = "GatePassed"
+	EventGateWaiting        = "GateWaiting"
+	EventChangeHeld         = "ChangeHeld"
+	EventChangeApproved     = "ChangeApproved"
+	EventDeployed           = "Deployed"
+	EventDeploymentFailed   = "DeploymentFailed"
+	EventDriftCorrected     = "DriftCorrected"
+	EventRolledBack         = "RolledBack"
+	EventReleaseOrphaned    = "ReleaseOrphaned"
+	EventStatusUpdateFailed = "StatusUpdateFailed"
+)
+
+// Labels and annotations that Chartgate reads or writes.
+const (
+	// LabelDigest on a release Secret holds the first 40 hex digits of the change's digest.
+	LabelDigest = "chartgate.dev/digest"
+	// LabelRevision on a release Secret holds the revision Chartgate wrote. Helm copies labels
+	// on rollback and upgrade, so a mismatch with Helm's own version label means somebody else did it.
+	LabelRevision = "chartgate.dev/revision"
+	// LabelOwner on a release Secret holds the lower-case kind.group of the owning resource, so that a
+	// release of the same name that belongs to another kind is told apart.
+	LabelOwner = "chartgate.dev/owner"
+	// LabelHolder on a pending release Secret names the operator instance that is working on it.
+	LabelHolder = "chartgate.dev/holder"
+
+	// AnnotationReconcileAt asks for a reconcile, and another try of a Stalled change, when its value changes.
+	AnnotationReconcileAt = "chartgate.dev/reconcile-at"
+	// AnnotationResume ends the respect for a user's helm rollback when its value changes.
+	AnnotationResume = "chartgate.dev/resume"
+	// AnnotationAdopt with value "true" takes over a release that helm install made.
+	AnnotationAdopt = "chartgate.dev/adopt"
+)
