@@ -1,0 +1,51 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package identity
+
+import (
+	"sync"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/lru"
+)
+
+// maxIdentities bounds how many identities keep their clients at a time.
+const maxIdentities = 512
+
+// Pool makes and keeps the clients of each identity. The operator's own are
+// kept for good, those of the least recently used others are dropped past a bound.
+type Pool struct {
+	base *rest.Config
+
+	mu       sync.Mutex
+	operator *Clients
+	others   *lru.Cache
+}
+
+// NewPool returns a pool whose clients are made from base, the operator's own config.
+func NewPool(base *rest.Config) *Pool {
+	return &Pool{base: base, others: lru.New(maxIdentities)}
+}
+
+// For returns the clients of the identity.
+func (p *Pool) For(id Identity) (*Clients, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if id.IsOperator() && p.operator != nil {
+		return p.operator, nil
+	}
+	if c, ok := p.others.Get(id); ok {
+		return c.(*Clients), nil
+	}
+	c, err := newClients(p.base, id)
+	if err != nil {
+		return nil, err
+	}
+	if id.IsOperator() {
+		p.operator = c
+	} else {
+		p.others.Add(id, c)
+	}
+	return c, nil
+}
