@@ -1,0 +1,59 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chartgate/chartgate/internal/identity"
+)
+
+// Settings of one release that don't reach its objects, and so are no part of the digest.
+type Settings struct {
+	// Timeout of one Helm action, its hooks included.
+	Timeout time.Duration
+	// MaxHistory is the number of revisions kept; 0 keeps all.
+	MaxHistory int
+	// DisableHooks of the chart.
+	DisableHooks bool
+}
+
+// Change is what a release should become: one snapshot of a custom resource,
+// its chart and its values. Nothing in it may be modified once it is made.
+type Change struct {
+	// Owner is the snapshot of the custom resource that the release belongs to.
+	Owner *unstructured.Unstructured
+	// Identity that reads and writes the release and its objects.
+	Identity identity.Identity
+	// Name of the Helm release.
+	Name string
+	// Namespace that stores the release, and where its objects go unless they say otherwise.
+	Namespace string
+	// Chart to release; shared between changes. Nil where the release is only to be uninstalled.
+	Chart *chart.Chart
+	// ChartDigest identifies the chart's files.
+	ChartDigest string
+	// Values as the user gave them: not coalesced with the chart's defaults.
+	Values map[string]any
+	// Settings of the release.
+	Settings Settings
+
+	digest string
+}
+
+// WithDigest returns the change with its digest worked out.
+func (c Change) WithDigest() (Change, error) {
+	d, err := changeDigest(c.ChartDigest, c.Name, c.Namespace, c.Values)
+	if err != nil {
+		return c, err
+	}
+	c.digest = d
+	return c, nil
+}
+
+// Digest of the change in hex: equal digests mean equal releases. Empty until WithDigest.
+func (c Change) Digest() string { return c.digest }

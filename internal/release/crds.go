@@ -1,0 +1,81 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// crdTimeout bounds the wait for a chart's CRDs to be served.
+const crdTimeout = time.Minute
+
+// installCRDs makes the CRDs of the chart's crds/ folders that do not exist
+// yet, and waits until they are served. As with Helm, existing ones are left
+// as they are and none is ever deleted with a release.
+func (s *Session) installCRDs() error {
+	crds := s.change.Chart.CRDObjects()
+	if len(crds) == 0 {
+		return nil
+	}
+	a := s.applier(true)
+	var made []object
+	for _, crd := range crds {
+		parsed, err := parseManifest(bytes.NewReader(crd.File.Data))
+		if err != nil {
+			return terminal(CauseRender, fmt.Errorf("%s: %w", crd.Filename, err))
+		}
+		for _, obj := range parsed {
+			o, err := s.locate(obj)
+			if err != nil {
+				return err
+			}
+			live, err := a.get(o)
+			if err != nil {
+				return err
+			}
+			if live != nil {
+				continue
+			}
+			if _, err := a.create(o); err != nil && !apierrors.IsAlreadyExists(err) {
+				return err
+			}
+			made = append(made, o)
+		}
+	}
+	if len(made) == 0 {
+		return nil
+	}
+	err := wait.PollUntilContextTimeout(s.ctx, 100*time.Millisecond, crdTimeout, true, func(context.Context) (bool, error) {
+		for _, o := range made {
+			live, err := a.get(o)
+			if err != nil || live == nil || !established(live) {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the chart's CRDs to be served: %w", err)
+	}
+	s.clients.Invalidate()
+	s.rendered = nil // it was rendered without these APIs
+	return nil
+}
+
+func established(crd *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	for _, c := range conditions {
+		if m, ok := c.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
+			return true
+		}
+	}
+	return false
+}

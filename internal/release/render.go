@@ -1,0 +1,127 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"fmt"
+	"path"
+	"sort"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/chartgate/chartgate/internal/identity"
+)
+
+// notesFile is the template whose output Helm shows to people and doesn't apply.
+const notesFile = "NOTES.txt"
+
+// rendering is the outcome of rendering a chart once.
+type rendering struct {
+	// files as the engine made them, by template path; notes included.
+	files map[string]string
+	// manifest as Helm stores it: all objects but hooks, in install order.
+	manifest string
+	// hooks of the chart.
+	hooks []*helmrelease.Hook
+}
+
+// render renders the change's chart as Helm would. Errors are terminal: they
+// come from values, schema or templates, unless a lookup could not be answered.
+func render(clients *identity.Clients, change Change, revision int, upgrade bool) (*rendering, error) {
+	caps, err := clients.Capabilities()
+	if err != nil {
+		return nil, err
+	}
+	chrt, values := copyChart(change.Chart), copyValues(change.Values)
+	if err := chartutil.ProcessDependenciesWithMerge(chrt, values); err != nil {
+		return nil, terminal(CauseValues, fmt.Errorf("dependencies of chart %s: %w", chrt.Name(), err))
+	}
+	if v := chrt.Metadata.KubeVersion; v != "" && !chartutil.IsCompatibleRange(v, caps.KubeVersion.String()) {
+		return nil, terminal(CauseRender, fmt.Errorf("chart %s requires Kubernetes %s, and this cluster is %s", chrt.Name(), v, caps.KubeVersion))
+	}
+	options := chartutil.ReleaseOptions{
+		Name:      change.Name,
+		Namespace: change.Namespace,
+		Revision:  revision,
+		IsInstall: !upgrade,
+		IsUpgrade: upgrade,
+	}
+	input, err := chartutil.ToRenderValues(chrt, values, options, caps)
+	if err != nil {
+		return nil, terminal(CauseValues, cleanSchemaError(err))
+	}
+	files, err := engine.RenderWithClientProvider(chrt, input, lookupClients{clients})
+	if err != nil {
+		return nil, terminal(CauseRender, err)
+	}
+	return sortRendered(chrt, files)
+}
+
+// sortRendered splits rendered files into hooks and a manifest, as Helm does.
+func sortRendered(chrt *chart.Chart, files map[string]string) (*rendering, error) {
+	out := &rendering{files: map[string]string{}}
+	toSort := map[string]string{}
+	for name, content := range files {
+		if path.Base(name) == notesFile {
+			if name == path.Join(chrt.Name(), "templates", notesFile) {
+				out.files[name] = content
+			}
+			continue
+		}
+		if strings.TrimSpace(content) == "" {
+			continue
+		}
+		out.files[name], toSort[name] = content, content
+	}
+	hooks, manifests, err := releaseutil.SortManifests(toSort, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return nil, terminal(CauseRender, err)
+	}
+	var b strings.Builder
+	for _, m := range manifests {
+		fmt.Fprintf(&b, "---\n# Source: %s\n%s\n", m.Name, m.Content)
+	}
+	sort.SliceStable(hooks, func(i, j int) bool { return hooks[i].Path < hooks[j].Path })
+	out.manifest, out.hooks = b.String(), hooks
+	return out, nil
+}
+
+// sameAs tells whether the rendering is what the release holds already.
+func (r *rendering) sameAs(rel *helmrelease.Release) bool {
+	if r.manifest != rel.Manifest || len(r.hooks) != len(rel.Hooks) {
+		return false
+	}
+	stored := make(map[string]int, len(rel.Hooks))
+	for _, h := range rel.Hooks {
+		stored[h.Path+"\x00"+h.Manifest]++
+	}
+	for _, h := range r.hooks {
+		key := h.Path + "\x00" + h.Manifest
+		if stored[key] == 0 {
+			return false
+		}
+		stored[key]--
+	}
+	return true
+}
+
+// lookupClients answers the template function lookup with the identity's own clients.
+type lookupClients struct{ clients *identity.Clients }
+
+// GetClientFor implements engine.ClientProvider.
+func (l lookupClients) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
+	mapping, err := l.clients.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, false, fmt.Errorf("lookup of %s %s: %w", apiVersion, kind, err)
+	}
+	return l.clients.Dynamic.Resource(mapping.Resource), mapping.Scope.Name() == "namespace", nil
+}
