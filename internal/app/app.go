@@ -1,0 +1,71 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// Version of the operator. The build sets it.
+var Version = "dev"
+
+// Main runs the command line and returns the exit code. An error is told in
+// one line on stderr.
+func Main(ctx context.Context, args []string, stderr io.Writer) int {
+	cmd := command()
+	cmd.SetArgs(args)
+	cmd.SetErr(stderr)
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		_, _ = fmt.Fprintln(stderr, "manager: "+describe(err))
+		return 1
+	}
+	return 0
+}
+
+// describe puts an error on one line, but for the problems of a file, which
+// are a line each.
+func describe(err error) string {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimSpace(l)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func command() *cobra.Command {
+	o := &options{}
+	logging := &zap.Options{}
+	cmd := &cobra.Command{
+		Use:           "manager",
+		Short:         "Release Helm charts for custom resources, gated.",
+		Version:       Version,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctrl.SetLogger(zap.New(zap.UseFlagOptions(logging)))
+			return run(cmd.Context(), o)
+		},
+	}
+	o.addFlags(cmd.PersistentFlags())
+	goFlags := flag.NewFlagSet("manager", flag.ContinueOnError)
+	logging.BindFlags(goFlags)
+	config.RegisterFlags(goFlags)
+	cmd.PersistentFlags().AddGoFlagSet(goFlags)
+	// operator-sdk projects start their operator as "helm-operator run".
+	cmd.AddCommand(&cobra.Command{
+		Use: "run", Short: "Same as without a command.", Hidden: true,
+		Args: cobra.NoArgs, RunE: cmd.RunE,
+	})
+	return cmd
+}

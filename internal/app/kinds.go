@@ -1,0 +1,87 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
+	"github.com/chartgate/chartgate/internal/chartsource"
+	"github.com/chartgate/chartgate/internal/gate"
+	"github.com/chartgate/chartgate/internal/release"
+	"github.com/chartgate/chartgate/internal/translate"
+	"github.com/chartgate/chartgate/internal/watch"
+)
+
+// kind is one entry of watches.yaml with all it takes to reconcile it.
+type kind struct {
+	watch         watch.Watch
+	translator    translate.Translator
+	source        chartsource.Source
+	period        time.Duration
+	timeout       time.Duration
+	maxConcurrent int
+}
+
+// evaluators are the gate types of this operator.
+func evaluators() map[v1alpha1.GateType]gate.Evaluator {
+	return map[v1alpha1.GateType]gate.Evaluator{}
+}
+
+// known are the names that watches.yaml may use.
+func known() watch.Known {
+	var types []string
+	for t := range maps.Keys(evaluators()) {
+		types = append(types, string(t))
+	}
+	slices.Sort(types)
+	return watch.Known{GateTypes: types}
+}
+
+// loadKinds loads the charts of all watches.
+func loadKinds(o *options, watches []watch.Watch) ([]kind, error) {
+	kinds := make([]kind, 0, len(watches))
+	for _, w := range watches {
+		k, err := loadKind(o, w)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", o.watchesFile, w.Line, err)
+		}
+		kinds = append(kinds, k)
+	}
+	return kinds, nil
+}
+
+func loadKind(o *options, w watch.Watch) (kind, error) {
+	if w.Source != watch.SourceBundled {
+		return kind{}, fmt.Errorf("this operator has no chart source %s yet", w.Source)
+	}
+	bundled, err := chartsource.LoadBundled(w.ChartPath, release.ChartDigest)
+	if err != nil {
+		return kind{}, err
+	}
+	reserved := []string{v1alpha1.GatesField, v1alpha1.ReleaseField}
+	pass := translate.PassThrough{Path: w.ValuesPath}
+	if w.ValuesPath == watch.DefaultValuesPath {
+		clash := chartsource.ReservedKeys(bundled.Chart().Chart, reserved...)
+		if len(clash) > 0 && w.GroupVersionKind.Group == v1alpha1.GroupVersion.Group {
+			return kind{}, fmt.Errorf("chart %s has values named %s, which are Chartgate's own fields of the spec; set valuesPath: spec.values in this watch",
+				w.ChartPath, strings.Join(clash, " and "))
+		}
+		if len(clash) == 0 {
+			pass.Reserved = reserved
+		}
+	}
+	k := kind{watch: w, translator: pass, source: bundled, period: o.reconcilePeriod, timeout: o.timeout, maxConcurrent: o.maxConcurrentReconciles}
+	if w.ReconcilePeriod != nil {
+		k.period = *w.ReconcilePeriod
+	}
+	if w.MaxConcurrentReconciles != nil {
+		k.maxConcurrent = *w.MaxConcurrentReconciles
+	}
+	return k, nil
+}

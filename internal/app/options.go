@@ -1,0 +1,100 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// WatchNamespaceEnv names the environment variable that says which namespaces
+// are watched: empty for all, one, or a comma-separated list. OLM sets it.
+const WatchNamespaceEnv = "WATCH_NAMESPACE"
+
+// defaultLeaderElectionID is the lease that replicas compete for.
+const defaultLeaderElectionID = "manager.chartgate.dev"
+
+// options of the manager, as the command line gives them.
+type options struct {
+	watchesFile             string
+	reconcilePeriod         time.Duration
+	maxConcurrentReconciles int
+	timeout                 time.Duration
+
+	leaderElect             bool
+	leaderElectionID        string
+	leaderElectionNamespace string
+
+	metricsAddress     string
+	metricsSecure      bool
+	metricsRequireRBAC bool
+	probeAddress       string
+	enableHTTP2        bool
+
+	kubeAPIQPS             float32
+	kubeAPIBurst           int
+	watchLabelSelector     string
+	suppressOverrideValues bool
+}
+
+// addFlags declares the flags: those of operator-sdk's Helm operators, with
+// their defaults, and a few more.
+func (o *options) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.watchesFile, "watches-file", "./watches.yaml", "File that maps kinds to charts.")
+	fs.DurationVar(&o.reconcilePeriod, "reconcile-period", time.Minute, "How often a resource is looked at when nothing happens. A watch's reconcilePeriod goes before.")
+	fs.IntVar(&o.maxConcurrentReconciles, "max-concurrent-reconciles", runtime.NumCPU(), "How many resources of a kind are reconciled at a time. A watch's maxConcurrentReconciles goes before.")
+	fs.DurationVar(&o.timeout, "timeout", 5*time.Minute, "Longest time of one Helm action, hooks included. A resource's spec.release.timeout goes before.")
+
+	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Elect a leader, so that only one replica works at a time.")
+	fs.StringVar(&o.leaderElectionID, "leader-election-id", defaultLeaderElectionID, "Name of the lease that replicas compete for.")
+	fs.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "Namespace of the lease. Default: the operator's own; outside a cluster it has to be given.")
+
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "Address that metrics are served on; 0 turns them off.")
+	fs.BoolVar(&o.metricsSecure, "metrics-secure", false, "Serve metrics by HTTPS.")
+	fs.BoolVar(&o.metricsRequireRBAC, "metrics-require-rbac", false, "Serve metrics only to those whom RBAC allows. Needs --metrics-secure.")
+	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "Address that /healthz and /readyz are served on.")
+	fs.BoolVar(&o.enableHTTP2, "enable-http2", false, "Serve metrics by HTTP/2 as well.")
+
+	fs.Float32Var(&o.kubeAPIQPS, "kube-api-qps", -1, "Requests a second to the API server; below 0 leaves the limit to its priority and fairness.")
+	fs.IntVar(&o.kubeAPIBurst, "kube-api-burst", 100, "Requests that may be made at once beyond --kube-api-qps.")
+	fs.StringVar(&o.watchLabelSelector, "watch-label-selector", "", "Reconcile only resources with these labels, so that several operators share the work.")
+	fs.BoolVar(&o.suppressOverrideValues, "suppress-override-values", false, "Accepted for operator-sdk projects. Override values never show in logs, events or status.")
+
+	fs.StringVar(&o.metricsAddress, "metrics-addr", ":8080", "")
+	fs.BoolVar(&o.leaderElect, "enable-leader-election", false, "")
+	_ = fs.MarkDeprecated("metrics-addr", "use --metrics-bind-address")
+	_ = fs.MarkDeprecated("enable-leader-election", "use --leader-elect")
+}
+
+// validate refuses what cannot work.
+func (o *options) validate() error {
+	switch {
+	case o.maxConcurrentReconciles < 1:
+		return fmt.Errorf("--max-concurrent-reconciles has to be at least 1, and is %d", o.maxConcurrentReconciles)
+	case o.reconcilePeriod < 0:
+		return fmt.Errorf("--reconcile-period must not be negative, and is %s", o.reconcilePeriod)
+	case o.timeout <= 0:
+		return fmt.Errorf("--timeout has to be above 0, and is %s", o.timeout)
+	case o.metricsRequireRBAC && !o.metricsSecure:
+		return errors.New("--metrics-require-rbac needs --metrics-secure: a token must not be sent in the clear")
+	}
+	return nil
+}
+
+// watchNamespaces reads which namespaces to watch from the environment; none means all.
+func watchNamespaces() []string {
+	var out []string
+	for _, ns := range strings.Split(os.Getenv(WatchNamespaceEnv), ",") {
+		if ns = strings.TrimSpace(ns); ns != "" {
+			out = append(out, ns)
+		}
+	}
+	return out
+}

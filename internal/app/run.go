@@ -1,0 +1,166 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/chartgate/chartgate/internal/dependents"
+	"github.com/chartgate/chartgate/internal/gate"
+	"github.com/chartgate/chartgate/internal/identity"
+	"github.com/chartgate/chartgate/internal/reconciler"
+	"github.com/chartgate/chartgate/internal/release"
+	"github.com/chartgate/chartgate/internal/watch"
+)
+
+const (
+	// reachTimeout bounds the first request to the API server.
+	reachTimeout = 10 * time.Second
+	// stopTimeout is how long running Helm actions may take to notice that the operator stops.
+	stopTimeout = 30 * time.Second
+)
+
+// run starts the manager and returns when ctx ends or something fails.
+func run(ctx context.Context, o *options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	watches, err := watch.Load(o.watchesFile, known())
+	if err != nil {
+		return err
+	}
+	kinds, err := loadKinds(o, watches)
+	if err != nil {
+		return err
+	}
+	cfg, err := config.GetConfig()
+	if err != nil {
+		return fmt.Errorf("no way to reach an API server: %w", err)
+	}
+	cfg.QPS, cfg.Burst = o.kubeAPIQPS, o.kubeAPIBurst
+	cfg.WarningHandler = rest.NoWarnings{} // they are for the author of a manifest, not for the log
+	cfg.UserAgent = "chartgate/" + Version
+	if err := reach(cfg); err != nil {
+		return err
+	}
+	mgr, err := newManager(cfg, o)
+	if err != nil {
+		return err
+	}
+	if err := setUp(ctx, mgr, cfg, kinds); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// reach tells at once, and plainly, when there is no API server to talk to.
+func reach(cfg *rest.Config) error {
+	short := rest.CopyConfig(cfg)
+	short.Timeout = reachTimeout
+	dc, err := discovery.NewDiscoveryClientForConfig(short)
+	if err != nil {
+		return fmt.Errorf("API server at %s: %w", cfg.Host, err)
+	}
+	if _, err := dc.ServerVersion(); err != nil {
+		return fmt.Errorf("the API server at %s cannot be reached: %w", cfg.Host, err)
+	}
+	return nil
+}
+
+func newManager(cfg *rest.Config, o *options) (manager.Manager, error) {
+	stop := stopTimeout
+	metrics := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: o.metricsSecure}
+	if !o.enableHTTP2 {
+		metrics.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
+	}
+	if o.metricsRequireRBAC {
+		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	caching := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	if namespaces := watchNamespaces(); len(namespaces) > 0 {
+		caching.DefaultNamespaces = map[string]cache.Config{}
+		for _, ns := range namespaces {
+			caching.DefaultNamespaces[ns] = cache.Config{}
+		}
+	}
+	if o.watchLabelSelector != "" {
+		selector, err := labels.Parse(o.watchLabelSelector)
+		if err != nil {
+			return nil, fmt.Errorf("--watch-label-selector: %w", err)
+		}
+		caching.DefaultLabelSelector = selector
+	}
+	mgr, err := manager.New(cfg, manager.Options{
+		Cache:                         caching,
+		Metrics:                       metrics,
+		HealthProbeBindAddress:        o.probeAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              o.leaderElectionID,
+		LeaderElectionNamespace:       o.leaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &stop,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("health check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("readiness check: %w", err)
+	}
+	return mgr, nil
+}
+
+// setUp adds a controller for every kind.
+func setUp(ctx context.Context, mgr manager.Manager, cfg *rest.Config, kinds []kind) error {
+	pool := identity.NewPool(cfg)
+	operator, err := pool.For(identity.Operator)
+	if err != nil {
+		return err
+	}
+	wakes := reconciler.NewWakes()
+	tracker := dependents.NewTracker(ctx, pool, watchNamespaces(), mgr.GetLogger().WithName("dependents"), wakes.Wake)
+	engine := release.NewEngine(pool, tracker)
+	gates := gate.NewSet(evaluators())
+	for _, k := range kinds {
+		err := reconciler.Setup(mgr, reconciler.Options{
+			GroupVersionKind: k.watch.GroupVersionKind,
+			Translator:       k.translator,
+			Overrides:        k.watch.OverrideValues,
+			Source:           k.source,
+			GateSet:          gates,
+			Gates:            k.watch.Gates,
+			Selector:         k.watch.Selector,
+			Period:           k.period,
+			Timeout:          k.timeout,
+			MaxConcurrent:    k.maxConcurrent,
+			Engine:           engine,
+			Tracker:          tracker,
+			Wakes:            wakes,
+			Discovery:        operator.Kubernetes.Discovery(),
+		})
+		if err != nil {
+			return err
+		}
+		ctrl.Log.Info("Watching", "group", k.watch.GroupVersionKind.Group, "version", k.watch.GroupVersionKind.Version,
+			"kind", k.watch.GroupVersionKind.Kind, "chart", k.watch.ChartPath, "namespaces", slices.Concat(watchNamespaces()))
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
+	"github.com/chartgate/chartgate/internal/chartsource"
+	"github.com/chartgate/chartgate/internal/gate"
+	"github.com/chartgate/chartgate/internal/identity"
+	"github.com/chartgate/chartgate/internal/release"
+	"github.com/chartgate/chartgate/internal/translate"
+)
+
+// Request is one resource on its way through the hooks. Each hook adds what
+// it is there for.
+type Request struct {
+	// Object is the snapshot: everything in this reconcile speaks of it.
+	Object *unstructured.Unstructured
+	// Spec holds Chartgate's own settings; empty where the kind's CRD declares none.
+	Spec v1alpha1.CommonSpec
+	// Status as it was last written.
+	Status v1alpha1.CommonStatus
+	// Identity that serves the resource.
+	Identity identity.Identity
+
+	// Values for the chart. Set by the translate hook.
+	Values map[string]any
+	// Chart to release. Set by the chart source hook.
+	Chart *chartsource.Chart
+	// Session and Change to bring about. Set by the change hook.
+	Session *release.Session
+	Change  release.Change
+	// Pending is true when the change is not what is released. Set by the change hook.
+	Pending bool
+	// Decisions of the gates, and whether they hold the change. Set by the gate hook.
+	Decisions []gate.Decision
+	Held      bool
+}
+
+// PreReconcile is a hook that runs before anything is released. A stallError
+// makes the resource Stalled; any other error is retried.
+type PreReconcile interface {
+	PreReconcile(ctx context.Context, req *Request) error
+}
+
+// stallError says that nothing can be done until the user changes something.
+type stallError struct {
+	reason string
+	err    error
+}
+
+func (e *stallError) Error() string { return e.err.Error() }
+func (e *stallError) Unwrap() error { return e.err }
+
+// translateHook turns the spec into values.
+type translateHook struct {
+	translator translate.Translator
+	overrides  map[string]any
+}
+
+func (h translateHook) PreReconcile(_ context.Context, req *Request) error {
+	values, err := h.translator.Translate(req.Object)
+	if err != nil {
+		return &stallError{reason: v1alpha1.ReasonInvalidValues, err: err}
+	}
+	req.Values = translate.Override(values, h.overrides)
+	return nil
+}
+
+// chartHook finds the chart.
+type chartHook struct{ source chartsource.Source }
+
+func (h chartHook) PreReconcile(ctx context.Context, req *Request) error {
+	c, err := h.source.Resolve(ctx, req.Object)
+	if err != nil {
+		return fmt.Errorf("chart of %s/%s: %w", req.Object.GetNamespace(), req.Object.GetName(), err)
+	}
+	req.Chart = c
+	return nil
+}
+
+// changeHook makes the change and finds out whether it is released already.
+type changeHook struct {
+	engine  *release.Engine
+	timeout time.Duration
+}
+
+// defaultMaxHistory is the number of revisions kept, as with helm.
+const defaultMaxHistory = 10
+
+func (h changeHook) PreReconcile(ctx context.Context, req *Request) error {
+	change, err := h.change(ctx, req)
+	if err != nil {
+		return err
+	}
+	if req.Chart != nil {
+		change.Chart, change.ChartDigest, change.Values = req.Chart.Chart, req.Chart.Digest, req.Values
+		if change, err = change.WithDigest(); err != nil {
+			return &stallError{reason: v1alpha1.ReasonInvalidValues, err: err}
+		}
+	}
+	session, err := h.engine.Session(ctx, change)
+	if err != nil {
+		return err
+	}
+	req.Change, req.Session = change, session
+	applied, err := session.Applied()
+	if err != nil {
+		return err
+	}
+	req.Pending = !applied
+	return nil
+}
+
+// change is the part of a change that does not need a chart.
+func (h changeHook) change(ctx context.Context, req *Request) (release.Change, error) {
+	c := release.Change{
+		Owner: req.Object, Identity: req.Identity,
+		Name: req.Status.ReleaseName, Namespace: req.Status.ReleaseNamespace,
+		Settings: release.Settings{Timeout: h.timeout, MaxHistory: defaultMaxHistory},
+	}
+	if settings := req.Spec.Release; settings != nil {
+		c.Settings.DisableHooks = settings.DisableHooks
+		if settings.Timeout != nil {
+			c.Settings.Timeout = settings.Timeout.Duration
+		}
+		if settings.MaxHistory != nil {
+			c.Settings.MaxHistory = int(*settings.MaxHistory)
+		}
+	}
+	if c.Namespace == "" {
+		c.Namespace = req.Object.GetNamespace()
+	}
+	gk := req.Object.GroupVersionKind().GroupKind()
+	if !slices.Contains(release.Names(gk, req.Object.GetName()), c.Name) {
+		name, err := h.engine.ReleaseName(ctx, req.Object, req.Identity, c.Namespace)
+		if err != nil {
+			return c, err
+		}
+		if name == "" {
+			return c, &stallError{reason: v1alpha1.ReasonOwnershipConflict, err: errors.New("every name this release could have is taken by a release of another kind")}
+		}
+		c.Name = name
+	}
+	return c, nil
+}
+
+// gateHook asks the gates about a pending change.
+type gateHook struct {
+	set   *gate.Set
+	gates []v1alpha1.Gate
+}
+
+func (h gateHook) PreReconcile(ctx context.Context, req *Request) error {
+	if !req.Pending {
+		return nil
+	}
+	gates := slices.Concat(h.gates, req.Spec.Gates)
+	req.Decisions = h.set.Evaluate(ctx, gate.Change{
+		Namespace: req.Object.GetNamespace(), Name: req.Object.GetName(),
+		TargetNamespace: req.Change.Namespace, Digest: req.Change.Digest(),
+	}, gates)
+	req.Held = !gate.Open(req.Decisions)
+	return nil
+}

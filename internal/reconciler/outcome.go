@@ -1,0 +1,274 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
+	"github.com/chartgate/chartgate/internal/dependents"
+	"github.com/chartgate/chartgate/internal/release"
+	"github.com/chartgate/chartgate/internal/status"
+)
+
+const (
+	eventNormal  = corev1.EventTypeNormal
+	eventWarning = corev1.EventTypeWarning
+
+	// firstRetry and lastRetry bound the exponential back-off of transient faults.
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Minute
+	// deployRetry is the least time after a failed deployment.
+	deployRetry = time.Minute
+	// defaultRetries of a failed deployment before the change is Stalled.
+	defaultRetries = 3
+)
+
+// succeeded reports a change that is released, or a release that was repaired.
+func (r *Reconciler) succeeded(ctx context.Context, req *Request, buffer *status.Buffer) (reconcile.Result, error) {
+	out := req.Session.Outcome()
+	b := r.builder(req).Settled().Plugin(buffer.Conditions())
+	b.HandledReconcileAt(req.Object.GetAnnotations()[v1alpha1.AnnotationReconcileAt])
+	ready, err := r.observe(ctx, req, b, out)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	b.Phase(v1alpha1.PhaseDeployed, ready.Message)
+	if ready.Ready {
+		message := fmt.Sprintf("release %s revision %d is deployed and all its objects are ready", req.Change.Name, out.Release.Version)
+		b.Phase(v1alpha1.PhaseDeployed, message).Ready(message)
+	} else {
+		b.Unready(ready.Failed, ready.Message)
+	}
+	if out.Action == release.ActionInstalled || out.Action == release.ActionUpgraded {
+		r.event(req, eventNormal, v1alpha1.EventDeployed, "Release", "release %s revision %d deployed", req.Change.Name, out.Release.Version)
+	}
+	r.reportRepair(req, out)
+	if err := r.write(ctx, req, b); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: r.period}, nil
+}
+
+// observe notes the stored release, and judges its objects.
+func (r *Reconciler) observe(ctx context.Context, req *Request, b *status.Builder, out release.Outcome) (dependents.Readiness, error) {
+	if out.Release == nil {
+		return dependents.Readiness{Message: "nothing is released"}, nil
+	}
+	digest := req.Change.Digest()
+	if req.Pending && out.Err != nil {
+		digest = req.Status.AppliedDigest
+	}
+	if out.Release.Info.Status == helmrelease.StatusDeployed {
+		b.Deployed(released(out.Release), digest)
+	}
+	if out.Action == release.ActionInstalled || out.Action == release.ActionUpgraded || out.RolledBackTo > 0 {
+		b.Wrote(int64(out.Release.Version), release.PayloadDigest(out.Release))
+	}
+	refs, err := req.Session.Refs()
+	if err != nil {
+		return dependents.Readiness{}, err
+	}
+	r.tracker.Retain(dependents.OwnerOf(r.gvk.GroupKind(), req.Object), req.Identity, refs)
+	return r.tracker.Readiness(ctx, req.Identity, refs), nil
+}
+
+func (r *Reconciler) reportRepair(req *Request, out release.Outcome) {
+	if out.Action == release.ActionNone && len(out.Repaired) > 0 {
+		r.event(req, eventNormal, v1alpha1.EventDriftCorrected, "Repair", "%s", strings.Join(out.Repaired, ", "))
+	}
+}
+
+// failed reports a change that could not be released.
+func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Buffer, err error) (reconcile.Result, error) {
+	out := req.Session.Outcome()
+	if out.Err == nil {
+		out.Err = err
+	}
+	b := r.builder(req).Plugin(buffer.Conditions())
+	b.HandledReconcileAt(req.Object.GetAnnotations()[v1alpha1.AnnotationReconcileAt])
+	if req.Pending {
+		b.Pending(req.Change.Digest())
+		if rel, relErr := req.Session.Current(); relErr == nil {
+			out.Release = rel
+		}
+		if _, obsErr := r.observe(ctx, req, b, out); obsErr != nil {
+			return reconcile.Result{}, obsErr
+		}
+	}
+	b.Failed()
+	cause, terminal := release.Classify(out.Err)
+	failures := b.Status().Failures
+	message := oneLine(out.Err)
+	if out.RolledBackTo > 0 {
+		message += fmt.Sprintf("; rolled back to revision %d", out.RolledBackTo)
+	}
+	reason := reasonOf(cause)
+	if !terminal && out.Attempted && failures > retries(req) {
+		terminal, reason = true, v1alpha1.ReasonRetriesExhausted
+	}
+	phase := req.Status.Phase
+	if req.Pending && (terminal || out.Attempted) {
+		phase = v1alpha1.PhaseDeploymentFailed
+	}
+	b.Phase(phase, message)
+	var result reconcile.Result
+	if terminal {
+		b.Stalled(reason, message)
+		if cause == release.CauseOwnership {
+			result.RequeueAfter = lastRetry
+		}
+	} else {
+		b.Progressing(reason, message)
+		result.RequeueAfter = backOff(failures, out.Attempted)
+	}
+	if req.Pending && phase != req.Status.Phase {
+		r.event(req, eventWarning, v1alpha1.EventDeploymentFailed, "Release", "%s", message)
+	}
+	return result, r.write(ctx, req, b)
+}
+
+// hold keeps a change waiting for its gates, and repairs what is released.
+func (r *Reconciler) hold(ctx context.Context, req *Request) (reconcile.Result, error) {
+	b := r.builder(req).Pending(req.Change.Digest())
+	var waiting []string
+	for _, d := range req.Decisions {
+		if d.Mandatory() && d.Message != "" {
+			waiting = append(waiting, d.Gate.Name+": "+d.Message)
+		}
+	}
+	message := "waiting for gates: " + strings.Join(waiting, "; ")
+	if req.Status.Revision == 0 {
+		b.Phase(v1alpha1.PhasePending, message)
+	}
+	b.Progressing(v1alpha1.ReasonWaitingForGates, message)
+	return r.repair(ctx, req, b)
+}
+
+// repairOnly keeps up what is released while a change that failed waits for a new one.
+func (r *Reconciler) repairOnly(ctx context.Context, req *Request) (reconcile.Result, error) {
+	return r.repair(ctx, req, r.builder(req))
+}
+
+// repair puts the current release's objects back, if there is a release.
+func (r *Reconciler) repair(ctx context.Context, req *Request, b *status.Builder) (reconcile.Result, error) {
+	rel, err := req.Session.Current()
+	if err == nil && rel.Info.Status == helmrelease.StatusDeployed {
+		if err := req.Session.Reconcile(rel); err != nil {
+			return reconcile.Result{}, err
+		}
+		r.reportRepair(req, req.Session.Outcome())
+	}
+	return reconcile.Result{RequeueAfter: r.period}, r.write(ctx, req, b)
+}
+
+// refuse reports a resource that did not get through the hooks.
+func (r *Reconciler) refuse(ctx context.Context, req *Request, err error) (reconcile.Result, error) {
+	if ctx.Err() != nil {
+		return reconcile.Result{}, ctx.Err()
+	}
+	b := r.builder(req)
+	if req.Status.Phase == "" {
+		b.Phase(v1alpha1.PhasePending, oneLine(err))
+	} else {
+		b.Phase(req.Status.Phase, oneLine(err))
+	}
+	if stall, ok := asStall(err); ok {
+		b.Stalled(stall.reason, oneLine(err))
+		return reconcile.Result{}, r.write(ctx, req, b)
+	}
+	cause, terminal := release.Classify(err)
+	if terminal {
+		b.Stalled(reasonOf(cause), oneLine(err))
+		return reconcile.Result{RequeueAfter: lastRetry}, r.write(ctx, req, b)
+	}
+	b.Failed().Progressing(reasonOf(cause), oneLine(err))
+	return reconcile.Result{RequeueAfter: backOff(b.Status().Failures, false)}, r.write(ctx, req, b)
+}
+
+// retryUninstall reports an uninstall that failed, and tries again later.
+func (r *Reconciler) retryUninstall(ctx context.Context, req *Request, err error) (reconcile.Result, error) {
+	cause, _ := release.Classify(err)
+	b := r.builder(req).Failed()
+	b.Phase(v1alpha1.PhaseUninstalling, oneLine(err)).Progressing(reasonOf(cause), oneLine(err))
+	b.Condition(v1alpha1.ConditionReleaseFailed, metav1.ConditionTrue, v1alpha1.ReasonUninstallError, oneLine(err))
+	return reconcile.Result{RequeueAfter: backOff(b.Status().Failures, false)}, r.write(ctx, req, b)
+}
+
+// event tells people of a transition.
+func (r *Reconciler) event(req *Request, eventType, reason, action, format string, args ...any) {
+	r.recorder.Eventf(req.Object, nil, eventType, reason, action, format, args...)
+}
+
+func released(rel *helmrelease.Release) status.Release {
+	out := status.Release{Revision: int64(rel.Version)}
+	if rel.Chart != nil && rel.Chart.Metadata != nil {
+		out.Chart, out.Version, out.AppVersion = rel.Chart.Metadata.Name, rel.Chart.Metadata.Version, rel.Chart.Metadata.AppVersion
+	}
+	return out
+}
+
+// reasonOf is the condition reason of a cause.
+func reasonOf(cause release.Cause) string {
+	switch cause {
+	case release.CauseValues:
+		return v1alpha1.ReasonInvalidValues
+	case release.CauseRender:
+		return v1alpha1.ReasonRenderFailed
+	case release.CauseObject:
+		return v1alpha1.ReasonInvalidObject
+	case release.CauseOwnership:
+		return v1alpha1.ReasonOwnershipConflict
+	case release.CauseForbidden:
+		return v1alpha1.ReasonForbidden
+	case release.CauseOther:
+		return v1alpha1.ReasonRetrying
+	}
+	return v1alpha1.ReasonRetrying
+}
+
+// backOff is how long to wait after the n-th failure in a row.
+func backOff(n int64, deployment bool) time.Duration {
+	wait := firstRetry
+	for ; n > 1 && wait < lastRetry; n-- {
+		wait *= 2
+	}
+	if deployment {
+		wait = max(wait, deployRetry)
+	}
+	return min(wait, lastRetry)
+}
+
+func retries(req *Request) int64 {
+	if req.Spec.Release != nil && req.Spec.Release.Retries != nil {
+		return int64(*req.Spec.Release.Retries)
+	}
+	return defaultRetries
+}
+
+func findCondition(conditions []metav1.Condition, conditionType string) bool {
+	for _, c := range conditions {
+		if c.Type == conditionType {
+			return c.Status == metav1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func isOwnershipConflict(c metav1.Condition) bool {
+	return c.Type == v1alpha1.ConditionStalled && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonOwnershipConflict
+}
+
+// oneLine makes an error fit a condition.
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(err.Error()), " ")
+}

@@ -1,0 +1,194 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	plugin "github.com/operator-framework/helm-operator-plugins/pkg/reconciler"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
+	"github.com/chartgate/chartgate/internal/dependents"
+	"github.com/chartgate/chartgate/internal/identity"
+	"github.com/chartgate/chartgate/internal/release"
+	"github.com/chartgate/chartgate/internal/status"
+)
+
+// Reconciler reconciles the resources of one kind.
+type Reconciler struct {
+	gvk      schema.GroupVersionKind
+	cache    client.Reader
+	client   client.Client
+	plugin   *plugin.Reconciler
+	hooks    []PreReconcile
+	change   changeHook
+	reserved *reservedFields
+	selector labels.Selector
+	tracker  *dependents.Tracker
+	writer   *status.Writer
+	recorder events.EventRecorder
+	period   time.Duration
+	clock    clock.PassiveClock
+	log      logr.Logger
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// Reconcile takes the resource one step towards its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(r.gvk)
+	if err := r.cache.Get(ctx, key.NamespacedName, obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.tracker.Forget(dependents.Owner{GroupKind: r.gvk.GroupKind(), NamespacedName: key.NamespacedName})
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, err
+	}
+	if !r.selector.Matches(labels.Set(obj.GetLabels())) {
+		return reconcile.Result{}, nil
+	}
+	req := &Request{Object: obj, Status: status.Read(obj), Identity: identity.Operator}
+	declared, err := r.reserved.Declared()
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if declared {
+		req.Spec, err = readSpec(obj)
+	}
+	if obj.GetDeletionTimestamp() != nil {
+		return r.uninstall(ctx, req)
+	}
+	if err != nil {
+		return r.refuse(ctx, req, err)
+	}
+	for _, hook := range r.hooks {
+		if err := hook.PreReconcile(ctx, req); err != nil {
+			return r.refuse(ctx, req, err)
+		}
+	}
+	return r.release(ctx, req)
+}
+
+// release goes on from the hooks: it holds, repairs, or brings the change about.
+func (r *Reconciler) release(ctx context.Context, req *Request) (reconcile.Result, error) {
+	switch {
+	case req.Pending && req.Held:
+		return r.hold(ctx, req)
+	case req.Pending && r.givenUp(req):
+		return r.repairOnly(ctx, req)
+	case req.Pending:
+		if err := r.begin(ctx, req); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	buffer, err := r.runPlugin(ctx, req)
+	if ctx.Err() != nil {
+		return reconcile.Result{}, ctx.Err()
+	}
+	if err != nil {
+		return r.failed(ctx, req, buffer, err)
+	}
+	return r.succeeded(ctx, req, buffer)
+}
+
+// givenUp tells whether this very change failed in a way that trying again does not mend.
+func (r *Reconciler) givenUp(req *Request) bool {
+	st := req.Status
+	if st.Pending == nil || st.Pending.Digest != req.Change.Digest() {
+		return false
+	}
+	if req.Object.GetAnnotations()[v1alpha1.AnnotationReconcileAt] != st.LastHandledReconcileAt {
+		return false
+	}
+	stalled := findCondition(st.Conditions, v1alpha1.ConditionStalled)
+	return stalled && !slices.ContainsFunc(st.Conditions, isOwnershipConflict)
+}
+
+// begin says that the change is being released, before anything is.
+func (r *Reconciler) begin(ctx context.Context, req *Request) error {
+	b := r.builder(req).Pending(req.Change.Digest())
+	message := "installing release " + req.Change.Name
+	if req.Status.Revision > 0 {
+		message = "upgrading release " + req.Change.Name
+	}
+	if req.Status.Phase == "" {
+		r.event(req, eventNormal, v1alpha1.EventInitializing, "Release", "release %s will be installed in namespace %s", req.Change.Name, req.Change.Namespace)
+	}
+	if req.Status.Failures == 0 {
+		b.Phase(v1alpha1.PhaseDeploying, message).Progressing(v1alpha1.ReasonProgressing, message)
+	}
+	return r.write(ctx, req, b)
+}
+
+// uninstall removes the release of a resource that is being deleted.
+func (r *Reconciler) uninstall(ctx context.Context, req *Request) (reconcile.Result, error) {
+	if !slices.Contains(req.Object.GetFinalizers(), Finalizer) {
+		return reconcile.Result{}, nil
+	}
+	if req.Status.Phase != v1alpha1.PhaseUninstalling {
+		message := "uninstalling release " + req.Status.ReleaseName
+		b := r.builder(req).Phase(v1alpha1.PhaseUninstalling, message).Progressing(v1alpha1.ReasonUninstalling, message)
+		if err := r.write(ctx, req, b); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if err := r.change.PreReconcile(ctx, req); err != nil {
+		if cause, _ := release.Classify(err); cause != release.CauseOwnership {
+			return r.retryUninstall(ctx, req, err)
+		}
+	}
+	buffer, err := r.runPlugin(ctx, req)
+	if err != nil && !buffer.Gone() {
+		if ctx.Err() != nil {
+			return reconcile.Result{}, ctx.Err()
+		}
+		return r.retryUninstall(ctx, req, err)
+	}
+	r.forget(req)
+	return reconcile.Result{}, nil
+}
+
+func (r *Reconciler) forget(req *Request) {
+	r.tracker.Forget(dependents.OwnerOf(r.gvk.GroupKind(), req.Object))
+	r.writer.Forget(req.Object.GetUID())
+}
+
+func (r *Reconciler) builder(req *Request) *status.Builder {
+	b := status.NewBuilder(req.Status, req.Object.GetGeneration(), r.clock.Now())
+	if req.Change.Name != "" {
+		b.ReleaseAt(req.Change.Namespace, req.Change.Name)
+	}
+	return b
+}
+
+// write sends what the builder made, and makes it the request's status.
+func (r *Reconciler) write(ctx context.Context, req *Request, b *status.Builder) error {
+	next := b.Status()
+	if _, err := r.writer.Write(ctx, req.Object, next); err != nil {
+		r.event(req, eventWarning, v1alpha1.EventStatusUpdateFailed, "Status", "the status could not be written: %v", err)
+		return err
+	}
+	req.Status = next
+	return nil
+}
+
+// asStall returns the stallError in err, if there is one.
+func asStall(err error) (*stallError, bool) {
+	var s *stallError
+	ok := errors.As(err, &s)
+	return s, ok
+}
