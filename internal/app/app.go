@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -22,7 +23,13 @@ var Version = "dev"
 // Main runs the command line and returns the exit code. An error is told in
 // one line on stderr.
 func Main(ctx context.Context, args []string, stderr io.Writer) int {
-	cmd := command()
+	return Run(ctx, nil, args, stderr)
+}
+
+// Run is Main for a given API server: config goes before what the command line,
+// the environment and the pod say. Nil leaves it to them.
+func Run(ctx context.Context, config *rest.Config, args []string, stderr io.Writer) int {
+	cmd := command(config)
 	cmd.SetArgs(args)
 	cmd.SetErr(stderr)
 	if err := cmd.ExecuteContext(ctx); err != nil {
@@ -42,7 +49,7 @@ func describe(err error) string {
 	return strings.Join(lines, "\n")
 }
 
-func command() *cobra.Command {
+func command(restConfig *rest.Config) *cobra.Command {
 	o := &options{}
 	logging := &zap.Options{}
 	cmd := &cobra.Command{
@@ -53,8 +60,10 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctrl.SetLogger(zap.New(zap.UseFlagOptions(logging)))
-			return run(cmd.Context(), o)
+			if restConfig == nil { // a caller that brings its own config has its own logger
+				ctrl.SetLogger(zap.New(zap.UseFlagOptions(logging)))
+			}
+			return run(cmd.Context(), o, restConfig)
 		},
 	}
 	o.addFlags(cmd.PersistentFlags())

@@ -10,12 +10,18 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -36,8 +42,9 @@ const (
 	stopTimeout = 30 * time.Second
 )
 
-// run starts the manager and returns when ctx ends or something fails.
-func run(ctx context.Context, o *options) error {
+// run starts the manager and returns when ctx ends or something fails. Without
+// a config it looks for one as kubectl does, then as a pod.
+func run(ctx context.Context, o *options, cfg *rest.Config) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -49,10 +56,12 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := config.GetConfig()
-	if err != nil {
-		return fmt.Errorf("no way to reach an API server: %w", err)
+	if cfg == nil {
+		if cfg, err = config.GetConfig(); err != nil {
+			return fmt.Errorf("no way to reach an API server: %w", err)
+		}
 	}
+	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = o.kubeAPIQPS, o.kubeAPIBurst
 	cfg.WarningHandler = rest.NoWarnings{} // they are for the author of a manifest, not for the log
 	cfg.UserAgent = "chartgate/" + Version
@@ -115,6 +124,8 @@ func newManager(cfg *rest.Config, o *options) (manager.Manager, error) {
 		LeaderElectionNamespace:       o.leaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &stop,
+		// Kinds are unique in watches.yaml, and a process may run one manager after the other.
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
@@ -139,6 +150,7 @@ func setUp(ctx context.Context, mgr manager.Manager, cfg *rest.Config, kinds []k
 	tracker := dependents.NewTracker(ctx, pool, watchNamespaces(), mgr.GetLogger().WithName("dependents"), wakes.Wake)
 	engine := release.NewEngine(pool, tracker)
 	gates := gate.NewSet(evaluators())
+	recorder := newRecorder(ctx, operator.Kubernetes)
 	for _, k := range kinds {
 		err := reconciler.Setup(mgr, reconciler.Options{
 			GroupVersionKind: k.watch.GroupVersionKind,
@@ -154,6 +166,7 @@ func setUp(ctx context.Context, mgr manager.Manager, cfg *rest.Config, kinds []k
 			Engine:           engine,
 			Tracker:          tracker,
 			Wakes:            wakes,
+			Recorder:         recorder,
 			Discovery:        operator.Kubernetes.Discovery(),
 		})
 		if err != nil {
@@ -163,4 +176,12 @@ func setUp(ctx context.Context, mgr manager.Manager, cfg *rest.Config, kinds []k
 			"kind", k.watch.GroupVersionKind.Kind, "chart", k.watch.ChartPath, "namespaces", slices.Concat(watchNamespaces()))
 	}
 	return nil
+}
+
+// newRecorder returns a recorder of core/v1 events, until ctx ends. The newer
+// events API counts events of one reason as one, and loses their messages.
+func newRecorder(ctx context.Context, client kubernetes.Interface) record.EventRecorder {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "chartgate"})
 }

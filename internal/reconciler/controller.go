@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -59,6 +60,8 @@ type Options struct {
 	Engine  *release.Engine
 	Tracker *dependents.Tracker
 	Wakes   *Wakes
+	// Recorder of events.
+	Recorder record.EventRecorder
 	// Discovery of the API server.
 	Discovery discovery.DiscoveryInterface
 	// Clock tells the time. Default: the real one.
@@ -94,7 +97,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		},
 		reserved: &reservedFields{gvk: o.GroupVersionKind, client: o.Discovery.OpenAPIV3()},
 		selector: selector, tracker: o.Tracker, writer: status.NewWriter(mgr.GetClient()),
-		recorder: mgr.GetEventRecorder("chartgate"), period: o.Period, clock: o.Clock, log: log,
+		recorder: o.Recorder, period: o.Period, clock: o.Clock, log: log,
 	}
 	c, err := controller.New(name, mgr, controller.Options{
 		Reconciler:              r,

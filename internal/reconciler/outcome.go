@@ -50,7 +50,7 @@ func (r *Reconciler) succeeded(ctx context.Context, req *Request, buffer *status
 		b.Unready(ready.Failed, ready.Message)
 	}
 	if out.Action == release.ActionInstalled || out.Action == release.ActionUpgraded {
-		r.event(req, eventNormal, v1alpha1.EventDeployed, "Release", "release %s revision %d deployed", req.Change.Name, out.Release.Version)
+		r.event(req, eventNormal, v1alpha1.EventDeployed, "release %s revision %d deployed", req.Change.Name, out.Release.Version)
 	}
 	r.reportRepair(req, out)
 	if err := r.write(ctx, req, b); err != nil {
@@ -84,7 +84,7 @@ func (r *Reconciler) observe(ctx context.Context, req *Request, b *status.Builde
 
 func (r *Reconciler) reportRepair(req *Request, out release.Outcome) {
 	if out.Action == release.ActionNone && len(out.Repaired) > 0 {
-		r.event(req, eventNormal, v1alpha1.EventDriftCorrected, "Repair", "%s", strings.Join(out.Repaired, ", "))
+		r.event(req, eventNormal, v1alpha1.EventDriftCorrected, "%s", strings.Join(out.Repaired, ", "))
 	}
 }
 
@@ -132,7 +132,7 @@ func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Bu
 		result.RequeueAfter = backOff(failures, out.Attempted)
 	}
 	if req.Pending && phase != req.Status.Phase {
-		r.event(req, eventWarning, v1alpha1.EventDeploymentFailed, "Release", "%s", message)
+		r.event(req, eventWarning, v1alpha1.EventDeploymentFailed, "%s", message)
 	}
 	return result, r.write(ctx, req, b)
 }
@@ -205,8 +205,8 @@ func (r *Reconciler) retryUninstall(ctx context.Context, req *Request, err error
 }
 
 // event tells people of a transition.
-func (r *Reconciler) event(req *Request, eventType, reason, action, format string, args ...any) {
-	r.recorder.Eventf(req.Object, nil, eventType, reason, action, format, args...)
+func (r *Reconciler) event(req *Request, eventType, reason, format string, args ...any) {
+	r.recorder.Eventf(req.Object, eventType, reason, format, args...)
 }
 
 func released(rel *helmrelease.Release) status.Release {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -39,7 +39,7 @@ type Reconciler struct {
 	selector labels.Selector
 	tracker  *dependents.Tracker
 	writer   *status.Writer
-	recorder events.EventRecorder
+	recorder record.EventRecorder
 	period   time.Duration
 	clock    clock.PassiveClock
 	log      logr.Logger
@@ -61,6 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 	if !r.selector.Matches(labels.Set(obj.GetLabels())) {
 		return reconcile.Result{}, nil
 	}
+	r.writer.Freshen(obj)
 	req := &Request{Object: obj, Status: status.Read(obj), Identity: identity.Operator}
 	declared, err := r.reserved.Declared()
 	if err != nil {
@@ -126,7 +127,7 @@ func (r *Reconciler) begin(ctx context.Context, req *Request) error {
 		message = "upgrading release " + req.Change.Name
 	}
 	if req.Status.Phase == "" {
-		r.event(req, eventNormal, v1alpha1.EventInitializing, "Release", "release %s will be installed in namespace %s", req.Change.Name, req.Change.Namespace)
+		r.event(req, eventNormal, v1alpha1.EventInitializing, "release %s will be installed in namespace %s", req.Change.Name, req.Change.Namespace)
 	}
 	if req.Status.Failures == 0 {
 		b.Phase(v1alpha1.PhaseDeploying, message).Progressing(v1alpha1.ReasonProgressing, message)
@@ -179,7 +180,7 @@ func (r *Reconciler) builder(req *Request) *status.Builder {
 func (r *Reconciler) write(ctx context.Context, req *Request, b *status.Builder) error {
 	next := b.Status()
 	if _, err := r.writer.Write(ctx, req.Object, next); err != nil {
-		r.event(req, eventWarning, v1alpha1.EventStatusUpdateFailed, "Status", "the status could not be written: %v", err)
+		r.event(req, eventWarning, v1alpha1.EventStatusUpdateFailed, "the status could not be written: %v", err)
 		return err
 	}
 	req.Status = next

@@ -90,6 +90,9 @@ func (c BufferClient) Get(ctx context.Context, key client.ObjectKey, obj client.
 		return apierrors.NewNotFound(schema.GroupResource{Group: gk.Group, Resource: gk.Kind}, key.Name)
 	}
 	b.snapshot.DeepCopyInto(out)
+	if _, ok := out.Object["spec"].(map[string]any); !ok {
+		out.Object["spec"] = map[string]any{} // the plugin refuses a resource without one
+	}
 	out.SetFinalizers(b.finalizers)
 	out.SetResourceVersion(b.version)
 	return nil

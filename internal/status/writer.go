@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
@@ -49,7 +50,8 @@ type Writer struct {
 }
 
 type sent struct {
-	status  map[string]any
+	status  map[string]any // as it was sent
+	stored  map[string]any // as the server has it then
 	version string
 }
 
@@ -87,11 +89,30 @@ func (w *Writer) Write(ctx context.Context, obj *unstructured.Unstructured, next
 	if err != nil {
 		return false, fmt.Errorf("status of %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
 	}
-	obj.Object["status"] = live.Object["status"]
+	stored, _ := live.Object["status"].(map[string]any)
+	obj.Object["status"] = stored
 	w.mu.Lock()
-	w.sent[obj.GetUID()] = sent{status: want, version: live.GetResourceVersion()}
+	w.sent[obj.GetUID()] = sent{status: want, stored: runtime.DeepCopyJSON(stored), version: live.GetResourceVersion()}
 	w.mu.Unlock()
 	return true, nil
+}
+
+// Freshen gives obj the status that was written last, where obj was read from a
+// cache that has not seen that write yet. Without it, an event that comes right
+// after a write is handled with the state before it: a failed change would be
+// tried once more.
+func (w *Writer) Freshen(obj *unstructured.Unstructured) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, ok := w.sent[obj.GetUID()]
+	if !ok {
+		return
+	}
+	if order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), last.version); err != nil || order >= 0 {
+		return
+	}
+	obj.Object["status"] = runtime.DeepCopyJSON(last.stored)
+	obj.SetResourceVersion(last.version)
 }
 
 // Forget drops what is remembered of a resource.
