@@ -1,0 +1,199 @@
+# Copyright The Chartgate Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# The version lives in one file. IMG is the operator's image, for the targets that build or deploy it.
+VERSION ?= $(shell cat VERSION)
+IMG ?= ghcr.io/chartgate/chartgate:v$(VERSION)
+
+# What deploy installs: config/default, or config/namespaced for an operator with rights in one namespace only.
+OVERLAY ?= config/default
+# The namespace the operator runs in.
+NAMESPACE ?= chartgate-system
+# A Secret of that namespace to pull the operator's image with, if it takes one.
+PULL_SECRET ?=
+CONTAINER_TOOL ?= docker
+
+SHELL = /usr/bin/env bash -o pipefail
+.SHELLFLAGS = -ec
+
+LOCALBIN := $(CURDIR)/bin
+
+# The tools, each at an exact version and built from source into bin/ when a target needs it.
+CONTROLLER_GEN_VERSION := v0.21.0
+KUSTOMIZE_VERSION := v5.8.1
+HELM_VERSION := v3.22.0
+GOLANGCI_LINT_VERSION := v2.15.0
+GOVULNCHECK_VERSION := v1.9.0
+OPERATOR_SDK_VERSION := v1.42.2
+
+CONTROLLER_GEN := $(LOCALBIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
+KUSTOMIZE := $(LOCALBIN)/kustomize-$(KUSTOMIZE_VERSION)
+HELM := $(LOCALBIN)/helm-$(HELM_VERSION)
+GOLANGCI_LINT := $(LOCALBIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+GOVULNCHECK := $(LOCALBIN)/govulncheck-$(GOVULNCHECK_VERSION)
+OPERATOR_SDK := $(LOCALBIN)/operator-sdk-$(OPERATOR_SDK_VERSION)
+# kubectl of this machine, or else one built with the test cluster.
+KUBECTL ?= $(or $(shell command -v kubectl 2>/dev/null),$(LOCALBIN)/kubectl)
+
+.PHONY: all
+all: build
+
+##@ General
+
+# The ## comments are the help: "##@" starts a group, "##" after a target describes it.
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*##"; printf "\nUsage:\n  make \033[36m<target>\033[0m\n"} /^[a-zA-Z_0-9-]+:.*?##/ { printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2 } /^##@/ { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) } ' $(firstword $(MAKEFILE_LIST))
+
+##@ Try it
+
+.PHONY: demo
+demo: ## Everything in one go, on a cluster of its own: install, change, repair, delete. KEEP=1 leaves it running.
+	@KEEP="$(KEEP)" go run ./test/demo
+
+.PHONY: demo-down
+demo-down: ## Stop what demo KEEP=1 left running.
+	@go run ./test/demo --stop
+
+.PHONY: cluster-up
+cluster-up: ## Start a Kubernetes control plane with two simulated nodes on this machine, in .cluster.
+	@go run ./test/controlplane/cmd/cluster up --dir .cluster --controllers --nodes 2
+
+.PHONY: cluster-down
+cluster-down: ## Stop it again.
+	@go run ./test/controlplane/cmd/cluster down --dir .cluster
+
+##@ Development
+
+.PHONY: generate
+generate: controller-gen ## Generate DeepCopy methods.
+	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: manifests
+manifests: controller-gen kustomize ## Generate the CRDs and set the version in the manifests.
+	$(CONTROLLER_GEN) crd paths=./api/base output:crd:dir=internal/chartgen/base
+	go run ./cmd/chartgen crd --chart helm-charts/guestbook --kind Guestbook --short-name gb --output config/crd/bases
+	cd config/manager && $(KUSTOMIZE) edit set image controller=ghcr.io/chartgate/chartgate:v$$(cat ../../VERSION)
+
+.PHONY: fmt
+fmt: ## Format the code.
+	go fmt ./...
+
+.PHONY: vet
+vet: ## Run go vet.
+	go vet ./...
+
+.PHONY: lint
+lint: golangci-lint ## Run golangci-lint.
+	$(GOLANGCI_LINT) run
+
+.PHONY: lint-fix
+lint-fix: golangci-lint ## Run golangci-lint and mend what it can.
+	$(GOLANGCI_LINT) run --fix
+
+# What runs many things at once is tested with the race detector; the rest drives other processes.
+RACE_PATTERN := ^github.com/chartgate/chartgate/(api|internal|test/integration)(/|$$)
+TESTFLAGS ?=
+
+.PHONY: test
+test: controlplane ## Run all tests: unit tests, and integration tests against a real API server.
+	@status=0; \
+	race="$$(go list ./... | grep -E '$(RACE_PATTERN)' || true)"; \
+	rest="$$(go list ./... | grep -vE '$(RACE_PATTERN)' || true)"; \
+	[ -z "$$race" ] || go test -race -timeout 20m $(TESTFLAGS) $$race || status=1; \
+	[ -z "$$rest" ] || go test -timeout 20m $(TESTFLAGS) $$rest || status=1; \
+	exit $$status
+
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver and the rest of the test cluster into the user's cache (once).
+	@go run ./test/controlplane/cmd/cluster build
+
+.PHONY: verify
+verify: ## Regenerate everything and fail if that changes a file; check the modules.
+	@hack/verify.sh
+
+.PHONY: vulncheck
+vulncheck: govulncheck ## Look for known vulnerabilities (asks the Go vulnerability database).
+	$(GOVULNCHECK) ./...
+
+##@ Build
+
+BINARIES := $(patsubst cmd/%/main.go,bin/%,$(wildcard cmd/*/main.go))
+
+.PHONY: build
+build: $(BINARIES) ## Build the binaries into bin/.
+
+.PHONY: $(BINARIES)
+$(BINARIES): bin/%:
+	go build -ldflags "-X main.version=v$(VERSION)" -o $@ ./cmd/$*
+
+.PHONY: run
+run: ## Run the manager on this machine against the current kubeconfig. ARGS= adds flags.
+	go run ./cmd/manager --watches-file watches.yaml --metrics-bind-address 0 --health-probe-bind-address 127.0.0.1:8081 $(ARGS)
+
+.PHONY: docker-build
+docker-build: ## Build the operator's image, IMG.
+	$(CONTAINER_TOOL) build --build-arg VERSION=v$(VERSION) -t $(IMG) .
+
+.PHONY: docker-push
+docker-push: ## Push the operator's image, IMG.
+	$(CONTAINER_TOOL) push $(IMG)
+
+# Prints the manifests that deploy applies.
+RENDER = KUSTOMIZE=$(KUSTOMIZE) hack/render.sh --overlay $(OVERLAY) --namespace $(NAMESPACE) --image $(IMG) --pull-secret "$(PULL_SECRET)"
+
+.PHONY: build-installer
+build-installer: kustomize ## Write dist/install.yaml: all it takes to install IMG with kubectl alone.
+	@mkdir -p dist
+	$(RENDER) > dist/install.yaml
+
+##@ Deployment (the current kubeconfig's cluster)
+
+.PHONY: install
+install: kustomize $(KUBECTL) ## Install the CRDs, and the ClusterRoles for people.
+	$(KUSTOMIZE) build config/cluster | $(KUBECTL) apply --server-side -f -
+
+.PHONY: uninstall
+uninstall: kustomize $(KUBECTL) ## Remove them. Refuses while there are resources of theirs; FORCE=1 removes them as well.
+	@FORCE="$(FORCE)" KUBECTL=$(KUBECTL) hack/check-unused.sh
+	$(KUSTOMIZE) build config/cluster | $(KUBECTL) delete --ignore-not-found -f -
+
+.PHONY: deploy
+deploy: kustomize $(KUBECTL) ## Install CRDs and operator: IMG, OVERLAY, NAMESPACE, PULL_SECRET. (With config/namespaced: the operator only.)
+	$(RENDER) | $(KUBECTL) apply --server-side -f -
+
+.PHONY: undeploy
+undeploy: kustomize $(KUBECTL) ## Remove them. Refuses while there are resources of theirs; FORCE=1 doesn't.
+	@FORCE="$(FORCE)" ONLY_NAMESPACE=$(if $(findstring namespaced,$(OVERLAY)),$(NAMESPACE)) KUBECTL=$(KUBECTL) hack/check-unused.sh
+	$(RENDER) | $(KUBECTL) delete --ignore-not-found -f -
+
+##@ Tools
+
+.PHONY: tools
+tools: controller-gen kustomize helm golangci-lint govulncheck ## Install the pinned tools into bin/ (operator-sdk, the heavy one, has a target of its own).
+
+# tool defines the target $(1), which puts package $(2) at version $(3) into bin/ under a name with
+# the version and links the plain name to it. $(4) goes before go install, $(5) after it.
+define tool
+.PHONY: $(1)
+$(1): $(LOCALBIN)/$(1)-$(3)
+	@ln -sf $(1)-$(3) $(LOCALBIN)/$(1)
+
+$(LOCALBIN)/$(1)-$(3):
+	@echo "Installing $(1) $(3) from source into bin/ (once)"
+	@tmp="$$$$(mktemp -d)"; trap 'rm -rf "$$$$tmp"' EXIT; \
+	$(4) GOBIN="$$$$tmp" go install $(5) $(2)@$(3); \
+	mkdir -p $(LOCALBIN); mv -f "$$$$tmp/$(1)" $$@
+endef
+
+COMMA := ,
+$(eval $(call tool,controller-gen,sigs.k8s.io/controller-tools/cmd/controller-gen,$(CONTROLLER_GEN_VERSION)))
+$(eval $(call tool,kustomize,sigs.k8s.io/kustomize/kustomize/v5,$(KUSTOMIZE_VERSION)))
+$(eval $(call tool,helm,helm.sh/helm/v3/cmd/helm,$(HELM_VERSION),,-ldflags "-X helm.sh/helm/v3/internal/version.version=$(HELM_VERSION)"))
+$(eval $(call tool,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION)))
+$(eval $(call tool,govulncheck,golang.org/x/vuln/cmd/govulncheck,$(GOVULNCHECK_VERSION)))
+$(eval $(call tool,operator-sdk,github.com/operator-framework/operator-sdk/cmd/operator-sdk,$(OPERATOR_SDK_VERSION),CGO_ENABLED=0,-tags containers_image_openpgp$(COMMA)exclude_graphdriver_btrfs$(COMMA)exclude_graphdriver_devicemapper))
+
+$(LOCALBIN)/kubectl:
+	@mkdir -p $(LOCALBIN)
+	@ln -sf "$$(go run ./test/controlplane/cmd/cluster build --print kubectl)" $@

@@ -1,0 +1,230 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
+	"github.com/chartgate/chartgate/internal/chartgen"
+	"github.com/chartgate/chartgate/internal/status"
+)
+
+// Kind is a custom resource made for one test, and its chart.
+type Kind struct {
+	schema.GroupVersionKind
+	// Chart is the chart's folder.
+	Chart string
+	// Extra lines of the watch, indented by two.
+	Extra string
+	env   *Env
+}
+
+// OpenKind makes a kind whose CRD has no schema, as operator-sdk projects write it.
+func (e *Env) OpenKind(chart string) *Kind {
+	e.Helper()
+	keep := true
+	open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}
+	return e.kind("open.test.dev", chart, &apiextensionsv1.JSONSchemaProps{
+		Type: "object", XPreserveUnknownFields: &keep,
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": open, "status": open},
+	})
+}
+
+// GatedKind makes a kind as chartgen makes it: Chartgate's own fields, and what
+// the chart's schema says; all else of the spec is open where it has none.
+func (e *Env) GatedKind(chartPath string) *Kind {
+	e.Helper()
+	chrt, err := loader.Load(chartPath)
+	if err != nil {
+		e.Fatal(err)
+	}
+	crd, _, err := chartgen.CRD(chrt, chartgen.Options{Kind: title(Name("app")), Group: "gated.test.dev", Version: "v1"})
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.InstallCRD(crd)
+	return &Kind{
+		GroupVersionKind: schema.GroupVersionKind{Group: crd.Spec.Group, Version: "v1", Kind: crd.Spec.Names.Kind},
+		Chart:            chartPath, env: e,
+	}
+}
+
+func (e *Env) kind(group, chart string, schemaProps *apiextensionsv1.JSONSchemaProps) *Kind {
+	e.Helper()
+	singular := Name("app")
+	k := &Kind{
+		GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: title(singular)},
+		Chart:            chart, env: e,
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind: k.Kind, ListKind: k.Kind + "List", Plural: singular + "s", Singular: singular,
+			},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schemaProps},
+			}},
+		},
+	}
+	e.InstallCRD(crd)
+	return k
+}
+
+// InstallCRD makes the CRD and waits until it is served.
+func (e *Env) InstallCRD(crd *apiextensionsv1.CustomResourceDefinition) {
+	e.Helper()
+	if err := e.Client.Create(e.Ctx, crd); err != nil && !apierrors.IsAlreadyExists(err) {
+		e.Fatal(err)
+	}
+	e.Eventually("CRD "+crd.Name, func() error {
+		live := &apiextensionsv1.CustomResourceDefinition{}
+		if err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(crd), live); err != nil {
+			return err
+		}
+		for _, c := range live.Status.Conditions {
+			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+				return nil
+			}
+		}
+		return errors.New("not established")
+	})
+}
+
+// Create makes a resource of the kind with the given spec.
+func (k *Kind) Create(name string, spec map[string]any) *unstructured.Unstructured {
+	k.env.Helper()
+	obj := k.Named(name)
+	if spec != nil {
+		obj.Object["spec"] = spec
+	}
+	if err := k.env.Client.Create(k.env.Ctx, obj); err != nil {
+		k.env.Fatal(err)
+	}
+	return obj
+}
+
+// Named returns an object of the kind with name and namespace alone.
+func (k *Kind) Named(name string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(k.GroupVersionKind)
+	obj.SetNamespace(k.env.Namespace)
+	obj.SetName(name)
+	return obj
+}
+
+// Patch sends a JSON merge patch to the resource.
+func (k *Kind) Patch(name, patch string) *unstructured.Unstructured {
+	k.env.Helper()
+	obj := k.Named(name)
+	if err := k.env.Client.Patch(k.env.Ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		k.env.Fatal(err)
+	}
+	return obj
+}
+
+// Get returns the resource and its shared status.
+func (k *Kind) Get(name string) (*unstructured.Unstructured, v1alpha1.CommonStatus) {
+	k.env.Helper()
+	obj := k.Named(name)
+	if err := k.env.Client.Get(k.env.Ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+		k.env.Fatal(err)
+	}
+	return obj, status.Read(obj)
+}
+
+// Delete deletes the resource and waits until it is gone.
+func (k *Kind) Delete(name string) {
+	k.env.Helper()
+	if err := client.IgnoreNotFound(k.env.Client.Delete(k.env.Ctx, k.Named(name))); err != nil {
+		k.env.Fatal(err)
+	}
+	k.WaitGone(name)
+}
+
+// WaitGone waits until the resource is gone.
+func (k *Kind) WaitGone(name string) {
+	k.env.Helper()
+	k.env.Eventually(k.Kind+" "+name+" gone", func() error {
+		obj := k.Named(name)
+		err := k.env.Client.Get(k.env.Ctx, client.ObjectKeyFromObject(obj), obj)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("still there: %v, finalizers %v", obj.Object["status"], obj.GetFinalizers())
+	})
+}
+
+// WaitFor waits until the status of the resource's current generation passes the check.
+func (k *Kind) WaitFor(name, what string, check func(v1alpha1.CommonStatus) error) v1alpha1.CommonStatus {
+	k.env.Helper()
+	var st v1alpha1.CommonStatus
+	k.env.Eventually(k.Kind+" "+name+" "+what, func() error {
+		obj := k.Named(name)
+		if err := k.env.Client.Get(k.env.Ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		st = status.Read(obj)
+		if st.ObservedGeneration != obj.GetGeneration() {
+			return fmt.Errorf("generation %d is not observed yet: %+v", obj.GetGeneration(), st)
+		}
+		return check(st)
+	})
+	return st
+}
+
+// WaitCondition waits for a condition of the resource's current generation.
+func (k *Kind) WaitCondition(name, conditionType string, want metav1.ConditionStatus, reason string) v1alpha1.CommonStatus {
+	k.env.Helper()
+	return k.WaitFor(name, fmt.Sprintf("%s=%s(%s)", conditionType, want, reason), func(st v1alpha1.CommonStatus) error {
+		c := Condition(st, conditionType)
+		if c == nil || c.Status != want || (reason != "" && c.Reason != reason) {
+			return fmt.Errorf("conditions: %s", Conditions(st))
+		}
+		return nil
+	})
+}
+
+// WaitReady waits until the resource's current generation is released and ready.
+func (k *Kind) WaitReady(name string) v1alpha1.CommonStatus {
+	k.env.Helper()
+	return k.WaitCondition(name, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+}
+
+// Condition returns the condition of that type, or nil.
+func Condition(st v1alpha1.CommonStatus, conditionType string) *metav1.Condition {
+	for i := range st.Conditions {
+		if st.Conditions[i].Type == conditionType {
+			return &st.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// Conditions shows a status in one line.
+func Conditions(st v1alpha1.CommonStatus) string {
+	var out []string
+	for _, c := range st.Conditions {
+		out = append(out, fmt.Sprintf("%s=%s(%s: %s)", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return strings.Join(out, " ")
+}
