@@ -29,7 +29,7 @@ func Main(ctx context.Context, args []string, stderr io.Writer) int {
 // Run is Main for a given API server: config goes before what the command line,
 // the environment and the pod say. Nil leaves it to them.
 func Run(ctx context.Context, config *rest.Config, args []string, stderr io.Writer) int {
-	cmd := command(config)
+	cmd := command(config) //nolint:contextcheck // cobra hands ctx to the command
 	cmd.SetArgs(args)
 	cmd.SetErr(stderr)
 	if err := cmd.ExecuteContext(ctx); err != nil {

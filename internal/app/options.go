@@ -91,7 +91,7 @@ func (o *options) validate() error {
 // watchNamespaces reads which namespaces to watch from the environment; none means all.
 func watchNamespaces() []string {
 	var out []string
-	for _, ns := range strings.Split(os.Getenv(WatchNamespaceEnv), ",") {
+	for ns := range strings.SplitSeq(os.Getenv(WatchNamespaceEnv), ",") {
 		if ns = strings.TrimSpace(ns); ns != "" {
 			out = append(out, ns)
 		}

@@ -242,6 +242,7 @@ func (e *expression) list(f *flat) {
 		e.parts = append(e.parts, logic{depends, props{MaxItems: &none}})
 	case depends:
 		e.parts = append(e.parts, logic{depends, props{Items: items(l.cond)}})
+	case always: // asks nothing
 	}
 }
 

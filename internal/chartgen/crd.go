@@ -5,6 +5,7 @@ package chartgen
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -131,9 +132,7 @@ func grow(root *props, values props, required []requirement, fields []string) {
 
 // overlay adds the values to the spec's own fields.
 func overlay(spec, values props) props {
-	for name, field := range values.Properties {
-		spec.Properties[name] = field
-	}
+	maps.Copy(spec.Properties, values.Properties)
 	spec.XPreserveUnknownFields = values.XPreserveUnknownFields
 	if values.AdditionalProperties != nil {
 		// Free keys beside listed ones: a CRD has one or the other.

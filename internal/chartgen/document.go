@@ -43,8 +43,7 @@ func parseDocument(file string, data []byte) (*document, error) {
 		}
 	}
 	offset := dec.InputOffset()
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		offset = max(offset, syntax.Offset-1)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

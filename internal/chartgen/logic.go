@@ -50,6 +50,7 @@ func or(list ...logic) logic {
 			return l
 		case depends:
 			conds = append(conds, l.cond)
+		case never: // adds nothing
 		}
 	}
 	switch len(conds) {
@@ -70,6 +71,7 @@ func and(list ...logic) logic {
 			return l
 		case depends:
 			conds = append(conds, l.cond)
+		case always: // asks nothing
 		}
 	}
 	switch len(conds) {
@@ -91,6 +93,7 @@ func exactlyOne(list []logic) logic {
 			conds = append(conds, props{})
 		case depends:
 			conds = append(conds, l.cond)
+		case never: // is not the one
 		}
 	}
 	switch {

@@ -3,7 +3,10 @@
 
 package chartgen
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // place is where in the values a schema applies, and what the chart itself
 // supplies there.
@@ -49,9 +52,7 @@ func (p place) values() place {
 		for _, name := range sortedKeys(values) {
 			out.def, out.has = values[name], true
 			if inner, ok := values[name].(map[string]any); ok {
-				for key, value := range inner {
-					merged[key] = value
-				}
+				maps.Copy(merged, inner)
 				out.def = merged
 			}
 		}

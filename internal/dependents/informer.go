@@ -156,7 +156,7 @@ func (t *Tracker) changed(gk schema.GroupKind, before, after any) {
 	was, _ := before.(metav1.Object)
 	if was != nil {
 		if former, ok := findOwner(was); ok {
-			if current, still := findOwner(now); !still || current != former {
+			if holder, still := findOwner(now); !still || holder != former {
 				t.wake(former)
 			}
 		}
@@ -165,9 +165,9 @@ func (t *Tracker) changed(gk schema.GroupKind, before, after any) {
 	if !ok {
 		return
 	}
-	print := fingerprintOf(now)
-	asVerified := (was != nil && fingerprintOf(was) == print) ||
-		t.verifiedState(owner, objectKey{gk, now.GetNamespace(), now.GetName()}, print)
+	current := fingerprintOf(now)
+	asVerified := (was != nil && fingerprintOf(was) == current) ||
+		t.verifiedState(owner, objectKey{gk, now.GetNamespace(), now.GetName()}, current)
 	if asVerified && sameReadiness(was, now) {
 		return
 	}

@@ -73,7 +73,7 @@ func NewTracker(ctx context.Context, pool *identity.Pool, namespaces []string, l
 func (t *Tracker) Watch(ctx context.Context, id identity.Identity, kinds []*meta.RESTMapping) error {
 	var started []*informer
 	for _, mapping := range kinds {
-		infs, err := t.start(id, mapping)
+		infs, err := t.start(id, mapping) //nolint:contextcheck // a watch outlives the call that starts it
 		if err != nil {
 			return err
 		}
@@ -224,9 +224,9 @@ func (t *Tracker) state(owner Owner) *ownerState {
 }
 
 // verifiedState tells whether the object is in the state last verified for its owner.
-func (t *Tracker) verifiedState(owner Owner, key objectKey, print fingerprint) bool {
+func (t *Tracker) verifiedState(owner Owner, key objectKey, seen fingerprint) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, ok := t.owners[owner]
-	return ok && s.verified[key].print == print
+	return ok && s.verified[key].print == seen
 }

@@ -35,8 +35,10 @@ func (p *Pool) For(id Identity) (*Clients, error) {
 	if id.IsOperator() && p.operator != nil {
 		return p.operator, nil
 	}
-	if c, ok := p.others.Get(id); ok {
-		return c.(*Clients), nil
+	if kept, ok := p.others.Get(id); ok {
+		if c, ok := kept.(*Clients); ok {
+			return c, nil
+		}
 	}
 	c, err := newClients(p.base, id)
 	if err != nil {

@@ -6,6 +6,7 @@ package release
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	helmclient "github.com/operator-framework/helm-operator-plugins/pkg/client"
@@ -126,9 +127,7 @@ func (s *Session) wouldBe(current *helmrelease.Release) (*helmrelease.Release, e
 func (s *Session) record(current *helmrelease.Release) error {
 	next := *current
 	next.Labels = map[string]string{}
-	for k, v := range current.Labels {
-		next.Labels[k] = v
-	}
+	maps.Copy(next.Labels, current.Labels)
 	next.Labels[v1alpha1.LabelDigest] = labelDigest(s.change.digest)
 	if err := s.releases.Update(&next); err != nil {
 		return fmt.Errorf("note the digest on release %s: %w", s.change.Name, err)

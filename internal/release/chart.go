@@ -73,17 +73,17 @@ func copyValues(v map[string]any) map[string]any {
 	if v == nil {
 		return map[string]any{}
 	}
-	return copyValue(v).(map[string]any)
+	out := make(map[string]any, len(v))
+	for k, e := range v {
+		out[k] = copyValue(e)
+	}
+	return out
 }
 
 func copyValue(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
-		out := make(map[string]any, len(x))
-		for k, e := range x {
-			out[k] = copyValue(e)
-		}
-		return out
+		return copyValues(x)
 	case []any:
 		out := make([]any, len(x))
 		for i, e := range x {

@@ -64,7 +64,7 @@ func Classify(err error) (cause Cause, isTerminal bool) {
 // so that it reads well in one line of a condition.
 func cleanSchemaError(err error) error {
 	var lines []string
-	for _, l := range strings.Split(err.Error(), "\n") {
+	for l := range strings.SplitSeq(err.Error(), "\n") {
 		if l = strings.TrimSpace(l); l != "" {
 			lines = append(lines, l)
 		}

@@ -59,7 +59,7 @@ type Outcome struct {
 
 // Session serves one custom resource during one reconcile. It is the action
 // client that helm-operator-plugins calls: names and values it passes are those
-// of the session's change, and are ignored in favour of it.
+// of the session's change, and are ignored in favor of it.
 type Session struct {
 	ctx      context.Context
 	change   Change

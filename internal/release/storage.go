@@ -22,7 +22,7 @@ func newDriver(clients *identity.Clients, namespace, owner string) driver.Driver
 	}
 }
 
-// ownedDriver stores releases slim, and labelled with who wrote which revision.
+// ownedDriver stores releases slim, and labeled with who wrote which revision.
 // Helm copies labels on upgrade and rollback, so a revision label that differs
 // from the release's version shows that somebody else wrote it.
 type ownedDriver struct {

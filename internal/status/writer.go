@@ -170,8 +170,8 @@ func replacement(have, value any) any {
 var sharedFields = func() map[string]bool {
 	fields := map[string]bool{}
 	t := reflect.TypeFor[v1alpha1.CommonStatus]()
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		fields[name] = true
 	}
 	return fields

@@ -6,6 +6,7 @@ package translate
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,9 +44,7 @@ func (p PassThrough) Translate(obj *unstructured.Unstructured) (map[string]any, 
 		return nil, fmt.Errorf("%s has to be a map of chart values, and is a %T", p.Path, found)
 	}
 	out := make(map[string]any, len(values))
-	for k, v := range values {
-		out[k] = v
-	}
+	maps.Copy(out, values)
 	for _, k := range p.Reserved {
 		delete(out, k)
 	}
@@ -56,9 +55,7 @@ func (p PassThrough) Translate(obj *unstructured.Unstructured) (map[string]any, 
 // anything else is replaced. Neither argument is modified.
 func Override(values, overrides map[string]any) map[string]any {
 	out := make(map[string]any, len(values)+len(overrides))
-	for k, v := range values {
-		out[k] = v
-	}
+	maps.Copy(out, values)
 	for k, v := range overrides {
 		below, isMap := v.(map[string]any)
 		have, both := out[k].(map[string]any)

@@ -19,7 +19,7 @@ import (
 type decoder struct {
 	*problems
 	lines map[any]int  // where a field was set
-	wrong map[any]bool // fields that need no further check: reported, or probably misspelt
+	wrong map[any]bool // fields that need no further check: reported, or probably misspelled
 }
 
 // mapEntry stands for the value of a key in a map, in decoder.lines.

@@ -179,6 +179,7 @@ func (x *expander) expand(n *yaml.Node, depth int) *yaml.Node {
 		}
 	case yaml.MappingNode:
 		x.mapping(n, out, depth)
+	default: // scalars have no content; aliases and documents were dealt with
 	}
 	return out
 }

@@ -23,7 +23,7 @@ func closest(name string, candidates []string) string {
 }
 
 // distance counts the edits between a and b: a byte added, dropped or changed,
-// or two neighbours exchanged.
+// or two neighbors exchanged.
 func distance(a, b string) int {
 	// Rows of the edit matrix: two before, one before, and the current one.
 	older, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)

@@ -175,7 +175,7 @@ func Parse(name string, data []byte, known Known) ([]Watch, error) {
 
 // readFile reads at most one byte more than Parse accepts.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.Open(path) // #nosec G304 -- the user names the file
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
@@ -189,8 +189,7 @@ func readFile(path string) ([]byte, error) {
 
 func unreadable(path string, err error) error {
 	msg := "cannot be read: " + err.Error()
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		msg = fmt.Sprintf("cannot be read: %v", pathErr.Err)
 	}
 	return &Error{File: path, Msg: msg, cause: err}

@@ -52,8 +52,6 @@ func guestbookWatch(mutate ...func(*Watch)) Watch {
 	return w
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func TestParseReadsWhatIsWritten(t *testing.T) {
 	tests := map[string]struct {
 		in   string
@@ -81,8 +79,8 @@ func TestParseReadsWhatIsWritten(t *testing.T) {
 `,
 			want: []Watch{guestbookWatch(func(w *Watch) {
 				w.WatchDependentResources = false
-				w.ReconcilePeriod = ptr(90 * time.Second)
-				w.MaxConcurrentReconciles = ptr(4)
+				w.ReconcilePeriod = new(90 * time.Second)
+				w.MaxConcurrentReconciles = new(4)
 				w.DryRunOption = DryRunServer
 				w.Selector = &metav1.LabelSelector{
 					MatchLabels: map[string]string{"team": "a", "canary": "true", "level": "1"},
@@ -133,19 +131,19 @@ func TestParseReadsWhatIsWritten(t *testing.T) {
 				w.Gates = []v1alpha1.Gate{
 					{
 						Name: "config", Type: v1alpha1.GateConfigMapExists, Description: "the settings",
-						Mandatory: ptr(false), CheckInterval: ptr(int32(60)), Keys: []string{"a", "b"},
+						Mandatory: new(false), CheckInterval: new(int32(60)), Keys: []string{"a", "b"},
 						Ref: &v1alpha1.GateRef{APIVersion: "v1", Kind: "ConfigMap", Name: "settings", Namespace: "shared"},
 					},
 					{
-						Name: "sign-off", Type: v1alpha1.GateManualApproval, Mandatory: ptr(true), PerChange: true,
+						Name: "sign-off", Type: v1alpha1.GateManualApproval, Mandatory: new(true), PerChange: true,
 						Accept: []v1alpha1.ApprovalSource{v1alpha1.ApprovalFromReleaseApproval},
 					},
 					{
-						Name: "window", Type: v1alpha1.GateTimeWindow, Mandatory: ptr(true), Schedule: "0 22 * * *",
+						Name: "window", Type: v1alpha1.GateTimeWindow, Mandatory: new(true), Schedule: "0 22 * * *",
 						Duration: &metav1.Duration{Duration: 2 * time.Hour}, Timezone: "UTC",
 					},
 					{
-						Name: "check", Type: v1alpha1.GateExpression, Mandatory: ptr(true),
+						Name: "check", Type: v1alpha1.GateExpression, Mandatory: new(true),
 						Expression: `object.data.ready == "yes"`,
 					},
 				}
@@ -209,12 +207,12 @@ func TestParseReadsWhatIsWritten(t *testing.T) {
   reconcilePeriod: *p
 `,
 			want: []Watch{
-				guestbookWatch(func(w *Watch) { w.ReconcilePeriod = ptr(5 * time.Second) }),
+				guestbookWatch(func(w *Watch) { w.ReconcilePeriod = new(5 * time.Second) }),
 				guestbookWatch(func(w *Watch) {
-					w.GroupVersionKind.Kind, w.ReconcilePeriod, w.Line = "Other", ptr(7*time.Second), 7
+					w.GroupVersionKind.Kind, w.ReconcilePeriod, w.Line = "Other", new(7*time.Second), 7
 				}),
 				guestbookWatch(func(w *Watch) {
-					w.GroupVersionKind.Kind, w.ReconcilePeriod, w.Line = "Third", ptr(5*time.Second), 10
+					w.GroupVersionKind.Kind, w.ReconcilePeriod, w.Line = "Third", new(5*time.Second), 10
 				}),
 			},
 		},

@@ -61,6 +61,13 @@ func (d *demo) installCRDs(ctx context.Context) error {
 	if _, err := d.show(ctx, "kubectl wait --for=condition=Established --timeout=60s -f "+crds); err != nil {
 		return err
 	}
+	// A CRD is served a moment before the API server publishes its schema.
+	if _, err := eventually(ctx, "the schema of Guestbook is published", func(ctx context.Context) error {
+		_, err := d.ask(ctx, "kubectl explain guestbook.spec")
+		return err
+	}); err != nil {
+		return err
+	}
 	_, err := d.show(ctx, "kubectl explain guestbook.spec | head -n 20")
 	return err
 }

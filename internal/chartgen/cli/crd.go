@@ -96,7 +96,7 @@ func (f *crdFlags) put(cmd *cobra.Command, data []byte, name string) error {
 	if ext := strings.ToLower(filepath.Ext(path)); ext != ".yaml" && ext != ".yml" {
 		path = filepath.Join(path, name)
 	}
-	old, err := os.ReadFile(path)
+	old, err := os.ReadFile(path) // #nosec G304 -- the user names the file
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("read the CRD: %w", err)
@@ -107,10 +107,10 @@ func (f *crdFlags) put(cmd *cobra.Command, data []byte, name string) error {
 	case f.check:
 		return fmt.Errorf("%s is not what %s gives: run chartgen crd without --check (make manifests does)", path, f.chart)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // #nosec G301 -- a folder of a source tree
 		return fmt.Errorf("write the CRD: %w", err)
 	}
-	if err := os.WriteFile(path, data, 0o644); err != nil {
+	if err := os.WriteFile(path, data, 0o644); err != nil { // #nosec G306 -- a file of a source tree
 		return fmt.Errorf("write the CRD: %w", err)
 	}
 	return nil
