@@ -17,7 +17,7 @@ COPY internal/ internal/
 # timetzdata: the final image has no time zone files.
 RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
     go build -trimpath -buildvcs=false -tags timetzdata \
-    -ldflags "-s -w -X main.version=${VERSION}" -o manager ./cmd/manager
+    -ldflags "-s -w -X github.com/chartgate/chartgate/internal/app.Version=${VERSION}" -o manager ./cmd/manager
 
 FROM scratch
 # For charts from https repositories and registries.

@@ -125,7 +125,7 @@ build: $(BINARIES) ## Build the binaries into bin/.
 
 .PHONY: $(BINARIES)
 $(BINARIES): bin/%:
-	go build -ldflags "-X main.version=v$(VERSION)" -o $@ ./cmd/$*
+	go build -ldflags "-X github.com/chartgate/chartgate/internal/app.Version=v$(VERSION)" -o $@ ./cmd/$*
 
 .PHONY: run
 run: ## Run the manager on this machine against the current kubeconfig. ARGS= adds flags.

@@ -68,7 +68,7 @@ func (d *demo) installCRDs(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	_, err := d.show(ctx, "kubectl explain guestbook.spec | head -n 20")
+	_, err := d.show(ctx, "kubectl explain guestbook.spec | sed -n 1,20p")
 	return err
 }
 
