@@ -33,7 +33,7 @@ if [ "$before" != "$after" ]; then
   echo "These files are not what their sources generate; commit them as they are now:"
   scratch_git --no-pager diff --name-status "$before" "$after"
   echo
-  scratch_git --no-pager diff --stat -p "$before" "$after" | head -n 200
+  scratch_git --no-pager diff --stat -p "$before" "$after" | sed -n 1,200p
 fi
 
 go mod verify || failed=1
