@@ -96,7 +96,7 @@ RACE_PATTERN := ^github.com/chartgate/chartgate/(api|internal|test/integration)(
 TESTFLAGS ?=
 
 .PHONY: test
-test: controlplane ## Run all tests: unit tests, and integration tests against a real API server.
+test: controlplane helm ## Run all tests: unit tests, and integration tests against a real API server.
 	@status=0; \
 	race="$$(go list ./... | grep -E '$(RACE_PATTERN)' || true)"; \
 	rest="$$(go list ./... | grep -vE '$(RACE_PATTERN)' || true)"; \
