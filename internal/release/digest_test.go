@@ -65,7 +65,7 @@ func TestPayloadDigestCoversManifestAndHooks(t *testing.T) {
 	rel := func(manifest, hook string) string {
 		return PayloadDigest(&helmrelease.Release{Manifest: manifest, Hooks: []*helmrelease.Hook{{Path: "h", Manifest: hook}}})
 	}
-	if rel("a", "b") == rel("a", "c") || rel("a", "b") == rel("b", "b") || rel("a", "b") != rel("a", "b") {
+	if rel("a", "b") == rel("a", "c") || rel("a", "b") == rel("b", "b") {
 		t.Error("the payload digest does not tell payloads apart")
 	}
 }
