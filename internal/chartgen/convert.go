@@ -65,15 +65,15 @@ func (c *converter) structural(list []located, at place) props {
 	for _, g := range f.gaps {
 		c.warn(g.ptr, "%s", g.message)
 	}
+	replaced := !at.exact && at.has && !at.required
 	if f.never {
-		out := open(false)
+		out := open(replaced)
 		out.Description = describe(f, at, &out)
 		out.Not = &props{}
 		return out
 	}
 	kind := f.kind()
 	out := c.shape(f, kind)
-	replaced := !at.exact && at.has && !at.required
 	out.Nullable = f.nullable || replaced
 	if n := len(at.guards); n > 0 && out.Nullable {
 		at.guards = append(slices.Clone(at.guards[:n-1]), false) // null takes away what the chart supplies

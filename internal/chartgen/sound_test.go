@@ -123,9 +123,9 @@ func (d dice) object(depth int) map[string]any {
 func TestNothingThatHelmTakesIsRefused(t *testing.T) {
 	log.SetOutput(io.Discard) // Helm's warnings
 	defer log.SetOutput(os.Stderr)
-	rounds := 12000
+	rounds := 600
 	if testing.Short() {
-		rounds = 400
+		rounds = 200
 	}
 	taken := 0
 	for seed := range rounds {
@@ -166,6 +166,9 @@ func TestNothingThatHelmTakesIsRefused(t *testing.T) {
 				t.Errorf("seed %d: Helm takes what the CRD refuses: %v\nspec    %s\nvalues  %s\nschema  %s\nCRD     %s",
 					seed, err, encode(spec), encode(chrt.Values), encode(document), compact(t, specOf(crd)))
 				break
+			}
+			if helmTakes(chrt, nil) != nil {
+				continue // the chart's own values don't fit its schema
 			}
 			if err := helmTakes(chrt, stored); err != nil {
 				t.Errorf("seed %d: Helm refuses what was stored: %v\nspec    %s\nstored  %s\nvalues  %s\nschema  %s\nCRD     %s",

@@ -41,16 +41,16 @@ func testErrors(t *testing.T, tests map[string]errorTest) {
 }
 
 func TestErrorsAreTyped(t *testing.T) {
-	_, err := Parse("dir/w.yaml", []byte(guestbook+"  translator: webapp\n  foo: 1\n"), known)
+	_, err := Parse("dir/w.yaml", []byte(guestbook+"  translater: webapp\n  foo: 1\n"), known)
 	var e *Error
 	if !errors.As(err, &e) {
 		t.Fatalf("no *Error in %v", err)
 	}
-	want := Error{File: "dir/w.yaml", Line: 5, Msg: `unknown field "translator"`, Suggestion: "translator"}
+	want := Error{File: "dir/w.yaml", Line: 5, Msg: `unknown field "translater"`, Suggestion: "translator"}
 	if e.File != want.File || e.Line != want.Line || e.Msg != want.Msg || e.Suggestion != want.Suggestion {
 		t.Errorf("got %+v, want %+v", *e, want)
 	}
-	if want := "dir/w.yaml:5: unknown field \"translator\"; did you mean \"translator\"?\ndir/w.yaml:6: unknown field \"foo\""; err.Error() != want {
+	if want := "dir/w.yaml:5: unknown field \"translater\"; did you mean \"translator\"?\ndir/w.yaml:6: unknown field \"foo\""; err.Error() != want {
 		t.Errorf("got:\n%v\nwant:\n%s", err, want)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 func TestFieldErrorsNameLineAndSuggestion(t *testing.T) {
 	testErrors(t, map[string]errorTest{
-		"a misspelled field": {
+		"a misspelt field": {
 			in:   guestbook + "  reconcilPeriod: 1m\n",
 			want: []string{`:5: unknown field "reconcilPeriod"; did you mean "reconcilePeriod"?`},
 		},
@@ -26,10 +26,10 @@ func TestFieldErrorsNameLineAndSuggestion(t *testing.T) {
 			in:   guestbook + "  playbook: x.yml\n",
 			want: []string{`:5: unknown field "playbook"`},
 		},
-		"a misspelled field is not missing as well": {
-			in: "- group: a.dev\n  version: v1\n  kin: Foo\n  chart: x\n",
+		"a misspelt field is not missing as well": {
+			in: "- group: a.dev\n  verison: v1\n  kin: Foo\n  chart: x\n",
 			want: []string{
-				`:2: unknown field "version"; did you mean "version"?`,
+				`:2: unknown field "verison"; did you mean "version"?`,
 				`:3: unknown field "kin"; did you mean "kind"?`,
 			},
 		},
