@@ -26,7 +26,7 @@ func (c *converter) setDefault(f *flat, at place, out *props) {
 	if !f.hasDefault || len(at.path) == 0 || at.unnamed {
 		return
 	}
-	if at.has && !at.wild && !sameJSON(f.def, at.def) && f.def != nil {
+	if at.def != nil && !at.wild && !sameJSON(f.def, at.def) && f.def != nil {
 		c.warn(f.defaultPtr, "the default %s differs from %s of values.yaml, which Helm uses: mend one of them", encode(f.def), encode(at.def))
 	}
 	switch {

@@ -34,9 +34,9 @@ func describe(f *flat, at place, out *props) string {
 	}
 	switch {
 	case len(f.props) > 0 && out.Type == "object" || at.unnamed || at.wild || tellsDefault.MatchString(text):
-	case at.has && at.def != nil:
+	case at.def != nil:
 		remarks = append(remarks, defaultRemark(at.def))
-	case !at.has && f.hasDefault && f.def != nil:
+	case f.hasDefault && f.def != nil:
 		remarks = append(remarks, defaultRemark(f.def))
 	}
 	return sentence(text, remarks...)
