@@ -186,13 +186,25 @@ $(LOCALBIN)/$(1)-$(3):
 	mkdir -p $(LOCALBIN); mv -f "$$$$tmp/$(1)" $$@
 endef
 
-COMMA := ,
 $(eval $(call tool,controller-gen,sigs.k8s.io/controller-tools/cmd/controller-gen,$(CONTROLLER_GEN_VERSION)))
 $(eval $(call tool,kustomize,sigs.k8s.io/kustomize/kustomize/v5,$(KUSTOMIZE_VERSION)))
 $(eval $(call tool,helm,helm.sh/helm/v3/cmd/helm,$(HELM_VERSION),,-ldflags "-X helm.sh/helm/v3/internal/version.version=$(HELM_VERSION)"))
 $(eval $(call tool,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION)))
 $(eval $(call tool,govulncheck,golang.org/x/vuln/cmd/govulncheck,$(GOVULNCHECK_VERSION)))
-$(eval $(call tool,operator-sdk,github.com/operator-framework/operator-sdk/cmd/operator-sdk,$(OPERATOR_SDK_VERSION),CGO_ENABLED=0,-tags containers_image_openpgp$(COMMA)exclude_graphdriver_btrfs$(COMMA)exclude_graphdriver_devicemapper))
+
+# operator-sdk's module can't be listed everywhere, which go install asks for: it is built in its own source.
+OPERATOR_SDK_MODULE := github.com/operator-framework/operator-sdk
+.PHONY: operator-sdk
+operator-sdk: $(OPERATOR_SDK) ## Install operator-sdk into bin/ (takes minutes).
+	@ln -sf $(notdir $(OPERATOR_SDK)) $(LOCALBIN)/operator-sdk
+
+$(OPERATOR_SDK):
+	@echo "Installing operator-sdk $(OPERATOR_SDK_VERSION) from source into bin/ (once, some minutes)"
+	@mkdir -p $(LOCALBIN); cd $(LOCALBIN); \
+	dir="$$(go mod download -json $(OPERATOR_SDK_MODULE)@$(OPERATOR_SDK_VERSION) | awk -F'"' '$$2 == "Dir" { print $$4 }')"; \
+	CGO_ENABLED=0 go build -C "$$dir" -mod=readonly -o $@ \
+	-tags containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper \
+	-ldflags "-X $(OPERATOR_SDK_MODULE)/internal/version.GitVersion=$(OPERATOR_SDK_VERSION)" ./cmd/operator-sdk
 
 $(LOCALBIN)/kubectl:
 	@mkdir -p $(LOCALBIN)

@@ -24,6 +24,6 @@ left="$("${KUBECTL:-kubectl}" get chartgate "${where[@]}" --ignore-not-found \
   while IFS= read -r line; do echo "  $line"; done <<< "$left"
   echo
   echo "Delete them first, while the operator runs: it uninstalls their releases."
-  echo "To keep the workloads, set spec.release.deletionPolicy: Orphan on them before."
+  echo "FORCE=1 goes ahead all the same."
 } >&2
 exit 1

@@ -43,7 +43,7 @@ func startKeptCluster(ctx context.Context, t *terminal, dir string) (*cluster, e
 		return nil, err
 	}
 	return &cluster{
-		kubeconfig: filepath.Join(folder, "kubeconfig"),
+		kubeconfig: filepath.Join(folder, "admin.kubeconfig"),
 		stop:       func() error { return stopKeptCluster(context.WithoutCancel(ctx), t, dir) },
 	}, nil
 }
