@@ -6,10 +6,10 @@ package dependents
 import (
 	"hash/fnv"
 	"sort"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // fingerprint tells states of an object apart as far as a release can care.
@@ -65,12 +65,9 @@ func fingerprintOf(obj metav1.Object) fingerprint {
 	return f
 }
 
-// resourceVersion returns the version as a number, and 0 where it is none.
-// The API server's versions grow over all objects of a kind.
-func resourceVersion(v string) uint64 {
-	n, err := strconv.ParseUint(v, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+// older tells whether version a of a kind's objects came before b. Versions
+// that cannot be compared count as not older, so what they stand for is looked at.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
 }

@@ -225,11 +225,6 @@ func (i *informer) watching() bool {
 	return !apierrors.IsForbidden(i.err)
 }
 
-// lastSeen is the newest resource version that the watch has delivered.
-func (i *informer) lastSeen() uint64 {
-	return resourceVersion(i.shared.LastSyncResourceVersion())
-}
-
 // get returns the cached object; nil where there is none.
 func (i *informer) get(namespace, name string) metav1.Object {
 	key := name

@@ -36,7 +36,7 @@ func (r Ref) key() objectKey {
 // verification is the state in which an object was last seen to be as released.
 type verification struct {
 	print   fingerprint
-	version uint64
+	version string
 }
 
 // ownerState is what is kept of one owner.
@@ -93,7 +93,7 @@ func (t *Tracker) Verified(owner, live *unstructured.Unstructured) {
 	key := objectKey{live.GroupVersionKind().GroupKind(), live.GetNamespace(), live.GetName()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.state(o).verified[key] = verification{print: fingerprintOf(live), version: resourceVersion(live.GetResourceVersion())}
+	t.state(o).verified[key] = verification{print: fingerprintOf(live), version: live.GetResourceVersion()}
 }
 
 // Unchanged tells whether the object is still as it was when last verified. A
@@ -109,9 +109,9 @@ func (t *Tracker) Unchanged(owner *unstructured.Unstructured, id identity.Identi
 	}
 	obj := inf.get(namespace, name)
 	if obj == nil {
-		return inf.lastSeen() < v.version
+		return older(inf.shared.LastSyncResourceVersion(), v.version)
 	}
-	return fingerprintOf(obj) == v.print || resourceVersion(obj.GetResourceVersion()) < v.version
+	return fingerprintOf(obj) == v.print || older(obj.GetResourceVersion(), v.version)
 }
 
 // Retain says that exactly these objects are the owner's: what is known of

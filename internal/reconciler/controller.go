@@ -88,7 +88,7 @@ func Setup(mgr manager.Manager, o Options) error {
 	}
 	change := changeHook{engine: o.Engine, timeout: o.Timeout}
 	r := &Reconciler{
-		gvk: o.GroupVersionKind, cache: mgr.GetCache(), client: mgr.GetClient(), plugin: plugin, change: change,
+		gvk: o.GroupVersionKind, cache: mgr.GetCache(), plugin: plugin, change: change,
 		hooks: []PreReconcile{
 			translateHook{o.Translator, o.Overrides},
 			chartHook{o.Source},
@@ -97,7 +97,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		},
 		reserved: &reservedFields{gvk: o.GroupVersionKind, client: o.Discovery.OpenAPIV3()},
 		selector: selector, tracker: o.Tracker, writer: status.NewWriter(mgr.GetClient()),
-		recorder: o.Recorder, period: o.Period, clock: o.Clock, log: log,
+		recorder: o.Recorder, period: o.Period, clock: o.Clock,
 	}
 	c, err := controller.New(name, mgr, controller.Options{
 		Reconciler:              r,

@@ -4,6 +4,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -176,12 +177,7 @@ func (r *Reconciler) refuse(ctx context.Context, req *Request, err error) (recon
 	if ctx.Err() != nil {
 		return reconcile.Result{}, ctx.Err()
 	}
-	b := r.builder(req)
-	if req.Status.Phase == "" {
-		b.Phase(v1alpha1.PhasePending, oneLine(err))
-	} else {
-		b.Phase(req.Status.Phase, oneLine(err))
-	}
+	b := r.builder(req).Phase(cmp.Or(req.Status.Phase, v1alpha1.PhasePending), oneLine(err))
 	if stall, ok := asStall(err); ok {
 		b.Stalled(stall.reason, oneLine(err))
 		return reconcile.Result{}, r.write(ctx, req, b)
@@ -253,19 +249,6 @@ func retries(req *Request) int64 {
 		return int64(*req.Spec.Release.Retries)
 	}
 	return defaultRetries
-}
-
-func findCondition(conditions []metav1.Condition, conditionType string) bool {
-	for _, c := range conditions {
-		if c.Type == conditionType {
-			return c.Status == metav1.ConditionTrue
-		}
-	}
-	return false
-}
-
-func isOwnershipConflict(c metav1.Condition) bool {
-	return c.Type == v1alpha1.ConditionStalled && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonOwnershipConflict
 }
 
 // oneLine makes an error fit a condition.

@@ -9,9 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
 	plugin "github.com/operator-framework/helm-operator-plugins/pkg/reconciler"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,7 +32,6 @@ import (
 type Reconciler struct {
 	gvk      schema.GroupVersionKind
 	cache    client.Reader
-	client   client.Client
 	plugin   *plugin.Reconciler
 	hooks    []PreReconcile
 	change   changeHook
@@ -42,7 +42,6 @@ type Reconciler struct {
 	recorder record.EventRecorder
 	period   time.Duration
 	clock    clock.PassiveClock
-	log      logr.Logger
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
@@ -115,8 +114,8 @@ func (r *Reconciler) givenUp(req *Request) bool {
 	if req.Object.GetAnnotations()[v1alpha1.AnnotationReconcileAt] != st.LastHandledReconcileAt {
 		return false
 	}
-	stalled := findCondition(st.Conditions, v1alpha1.ConditionStalled)
-	return stalled && !slices.ContainsFunc(st.Conditions, isOwnershipConflict)
+	stalled := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionStalled)
+	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1alpha1.ReasonOwnershipConflict
 }
 
 // begin says that the change is being released, before anything is.

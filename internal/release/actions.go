@@ -28,14 +28,7 @@ func (s *Session) Install(_, _ string, _ *chart.Chart, _ map[string]any, opts ..
 }
 
 func (s *Session) install(opts []helmclient.InstallOption) (*helmrelease.Release, error) {
-	if err := s.installCRDs(); err != nil {
-		return nil, err
-	}
-	chrt, err := s.literal(1, false)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := s.configuration()
+	chrt, cfg, err := s.prepare(1, false)
 	if err != nil {
 		return nil, err
 	}
@@ -138,14 +131,7 @@ func (s *Session) record(current *helmrelease.Release) error {
 }
 
 func (s *Session) upgrade(current *helmrelease.Release, opts []helmclient.UpgradeOption) (*helmrelease.Release, error) {
-	if err := s.installCRDs(); err != nil {
-		return nil, err
-	}
-	chrt, err := s.literal(current.Version+1, true)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := s.configuration()
+	chrt, cfg, err := s.prepare(current.Version+1, true)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +185,6 @@ func (s *Session) rollBack(cause error) error {
 // Uninstall implements ActionInterface.
 func (s *Session) Uninstall(_ string, opts ...helmclient.UninstallOption) (*helmrelease.UninstallReleaseResponse, error) {
 	s.outcome.Action = ActionUninstalled
-	s.uninstall = true
 	resp, err := s.doUninstall(opts)
 	return resp, s.finish(nil, err)
 }
@@ -294,13 +279,21 @@ func (s *Session) render(revision int, upgrade bool) (*rendering, error) {
 	return s.rendered, nil
 }
 
-// literal returns a chart that is the change, rendered.
-func (s *Session) literal(revision int, upgrade bool) (*chart.Chart, error) {
+// prepare makes the chart's CRDs, and returns the change as a rendered chart
+// with the configuration that an action releases it by.
+func (s *Session) prepare(revision int, upgrade bool) (*chart.Chart, *action.Configuration, error) {
+	if err := s.installCRDs(); err != nil {
+		return nil, nil, err
+	}
 	r, err := s.render(revision, upgrade)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return literalChart(s.change.Chart, r.files), nil
+	cfg, err := s.configuration()
+	if err != nil {
+		return nil, nil, err
+	}
+	return literalChart(s.change.Chart, r.files), cfg, nil
 }
 
 func parseManifestString(manifest string) ([]*unstructured.Unstructured, error) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	helmclient "github.com/operator-framework/helm-operator-plugins/pkg/client"
 	"helm.sh/helm/v3/pkg/action"
@@ -68,12 +67,13 @@ type Session struct {
 	releases *storage.Storage
 	kube     *kubeClient
 
-	mu        sync.Mutex
-	outcome   Outcome
-	loaded    bool
-	current   *helmrelease.Release
-	rendered  *rendering
-	uninstall bool
+	outcome  Outcome
+	loaded   bool
+	current  *helmrelease.Release
+	rendered *rendering
+
+	parsedManifest string
+	parsedObjects  []object
 }
 
 var _ helmclient.ActionInterface = (*Session)(nil)
@@ -97,8 +97,6 @@ func (e *Engine) Session(ctx context.Context, change Change) (*Session, error) {
 
 // Outcome tells what happened so far.
 func (s *Session) Outcome() Outcome {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	out := s.outcome
 	out.Release = s.current
 	return out
@@ -217,8 +215,12 @@ func (s *Session) locate(obj *unstructured.Unstructured) (object, error) {
 	return o, nil
 }
 
-// objects returns the objects of a release's manifest, marked as its own.
+// objects returns the objects of a release's manifest, marked as its own. They
+// are not to be modified: a manifest is parsed once for repair and report.
 func (s *Session) objects(rel *helmrelease.Release) ([]object, error) {
+	if s.parsedObjects != nil && s.parsedManifest == rel.Manifest {
+		return s.parsedObjects, nil
+	}
 	parsed, err := parseManifestString(rel.Manifest)
 	if err != nil {
 		return nil, err
@@ -234,6 +236,7 @@ func (s *Session) objects(rel *helmrelease.Release) ([]object, error) {
 		}
 		objects = append(objects, o)
 	}
+	s.parsedManifest, s.parsedObjects = rel.Manifest, objects
 	return objects, nil
 }
 
