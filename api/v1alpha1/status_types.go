@@ -103,6 +103,10 @@ type CommonStatus struct {
 	// LastHandledReconcileAt is the value of annotation chartgate.dev/reconcile-at that was acted on last.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
+
+	// LastHandledResume is the value of annotation chartgate.dev/resume that was acted on last.
+	// +optional
+	LastHandledResume string `json:"lastHandledResume,omitempty"`
 }
 
 // Verdict is what a gate said.

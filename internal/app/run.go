@@ -7,11 +7,14 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -32,6 +35,7 @@ import (
 	"github.com/chartgate/chartgate/internal/identity"
 	"github.com/chartgate/chartgate/internal/reconciler"
 	"github.com/chartgate/chartgate/internal/release"
+	"github.com/chartgate/chartgate/internal/release/store"
 	"github.com/chartgate/chartgate/internal/watch"
 )
 
@@ -148,7 +152,9 @@ func setUp(ctx context.Context, mgr manager.Manager, cfg *rest.Config, kinds []k
 	}
 	wakes := reconciler.NewWakes()
 	tracker := dependents.NewTracker(ctx, pool, watchNamespaces(), mgr.GetLogger().WithName("dependents"), wakes.Wake)
-	engine := release.NewEngine(pool, tracker)
+	var engine *release.Engine
+	releases := store.New(ctx, pool, watchNamespaces(), mgr.GetLogger().WithName("store"), func(namespace, name string) { engine.Changed(namespace, name) })
+	engine = release.NewEngine(release.Options{Pool: pool, Tracker: tracker, Store: releases, Holder: holder(), Wake: wakes.Wake})
 	gates := gate.NewSet(evaluators())
 	recorder := newRecorder(ctx, operator.Kubernetes)
 	for _, k := range kinds {
@@ -176,6 +182,15 @@ func setUp(ctx context.Context, mgr manager.Manager, cfg *rest.Config, kinds []k
 			"kind", k.watch.GroupVersionKind.Kind, "chart", k.watch.ChartPath, "namespaces", slices.Concat(watchNamespaces()))
 	}
 	return nil
+}
+
+// holder names this process on releases that it is working on.
+func holder() string {
+	host, err := os.Hostname()
+	if err != nil || len(validation.IsValidLabelValue(host)) > 0 || len(host) > 50 {
+		host = "chartgate"
+	}
+	return host + "." + rand.String(8)
 }
 
 // newRecorder returns a recorder of core/v1 events, until ctx ends. The newer

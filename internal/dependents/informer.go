@@ -225,6 +225,22 @@ func (i *informer) watching() bool {
 	return !apierrors.IsForbidden(i.err)
 }
 
+// still tells whether the object is as it was verified, as far as the watch knows.
+func (i *informer) still(ref Ref, v verification) bool {
+	if i == nil || !i.watching() {
+		return false
+	}
+	obj := i.get(ref.Namespace, ref.Name)
+	switch {
+	case v.absent:
+		return obj == nil
+	case obj == nil:
+		return older(i.shared.LastSyncResourceVersion(), v.version)
+	default:
+		return fingerprintOf(obj) == v.print || older(obj.GetResourceVersion(), v.version)
+	}
+}
+
 // get returns the cached object; nil where there is none.
 func (i *informer) get(namespace, name string) metav1.Object {
 	key := name

@@ -5,6 +5,7 @@ package dependents
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -33,16 +34,30 @@ func (r Ref) key() objectKey {
 	return objectKey{r.Mapping.GroupVersionKind.GroupKind(), r.Namespace, r.Name}
 }
 
-// verification is the state in which an object was last seen to be as released.
+// verification is the state in which an object was last looked at.
 type verification struct {
 	print   fingerprint
 	version string
+	// applied tells contents apart: what the object was made to be.
+	applied uint64
+	// absent is true when there was no object.
+	absent bool
+	// ready is how ready the object was then.
+	ready Readiness
+	// drift says how the object differed from its release, where that was only reported.
+	drift string
+	// under is the mode of treating drift in which the object was looked at, if
+	// it was not made to be as released: in another mode that counts for nothing.
+	under string
 }
+
+func (v verification) counts(mode string) bool { return v.under == "" || v.under == mode }
 
 // ownerState is what is kept of one owner.
 type ownerState struct {
 	id       identity.Identity
 	verified map[objectKey]verification
+	refs     []Ref
 	kinds    map[informerKey]bool
 }
 
@@ -87,31 +102,100 @@ func (t *Tracker) Watch(ctx context.Context, id identity.Identity, kinds []*meta
 	return nil
 }
 
-// Verified records that the live object is as its release says.
-func (t *Tracker) Verified(owner, live *unstructured.Unstructured) {
-	o := OwnerOf(owner.GroupVersionKind().GroupKind(), owner)
+// Verified records that the live object was seen to be as it should. Applied
+// tells contents apart: see Unchanged.
+func (t *Tracker) Verified(owner, live *unstructured.Unstructured, applied uint64) {
+	t.note(owner, live, verification{applied: applied})
+}
+
+// Drifted records that the live object may differ from its release in the way
+// that is described, and that the given mode of treating drift leaves it so.
+func (t *Tracker) Drifted(owner, live *unstructured.Unstructured, applied uint64, mode, what string) {
+	t.note(owner, live, verification{applied: applied, drift: what, under: mode})
+}
+
+func (t *Tracker) note(owner, live *unstructured.Unstructured, v verification) {
+	v.print, v.version, v.ready = fingerprintOf(live), live.GetResourceVersion(), Readiness{Ready: true}
+	if !metadataOnly[live.GroupVersionKind().GroupKind()] {
+		v.ready = objectReadiness(live)
+	}
 	key := objectKey{live.GroupVersionKind().GroupKind(), live.GetNamespace(), live.GetName()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.state(o).verified[key] = verification{print: fingerprintOf(live), version: live.GetResourceVersion()}
+	t.state(OwnerOf(owner.GroupVersionKind().GroupKind(), owner)).verified[key] = v
 }
 
-// Unchanged tells whether the object is still as it was when last verified. A
-// watch that has not yet delivered the verified state does not count as a change.
-func (t *Tracker) Unchanged(owner *unstructured.Unstructured, id identity.Identity, mapping *meta.RESTMapping, namespace, name string) bool {
-	ref := Ref{Mapping: mapping, Namespace: namespace, Name: name}
+// Missing records that the object was seen not to exist, and that the given
+// mode of treating drift leaves it so.
+func (t *Tracker) Missing(owner *unstructured.Unstructured, ref Ref, applied uint64, mode, what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state(OwnerOf(owner.GroupVersionKind().GroupKind(), owner)).verified[ref.key()] =
+		verification{applied: applied, absent: true, drift: what, under: mode}
+}
+
+// Drift returns how the owner's objects differ from their release, as far as
+// that was only reported.
+func (t *Tracker) Drift(owner Owner) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []string
+	if state, ok := t.owners[owner]; ok {
+		for _, v := range state.verified {
+			if v.drift != "" {
+				out = append(out, v.drift)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Unchanged tells whether the object is still as it was when last verified, and
+// was verified with the same contents, in this mode of treating drift. A watch that has not yet delivered the
+// verified state does not count as a change.
+func (t *Tracker) Unchanged(owner *unstructured.Unstructured, id identity.Identity, ref Ref, applied uint64, mode string) bool {
 	t.mu.Lock()
 	v, ok := t.state(OwnerOf(owner.GroupVersionKind().GroupKind(), owner)).verified[ref.key()]
 	inf := t.informer(id, ref)
 	t.mu.Unlock()
-	if !ok || inf == nil || !inf.watching() {
-		return false
+	return ok && v.applied == applied && v.counts(mode) && inf.still(ref, v)
+}
+
+// Unmoved returns the objects that the owner retains, if there are any and each
+// is as it was when last verified: then there is nothing to look at.
+func (t *Tracker) Unmoved(owner *unstructured.Unstructured, id identity.Identity, mode string) ([]Ref, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	state, ok := t.owners[OwnerOf(owner.GroupVersionKind().GroupKind(), owner)]
+	if !ok || state.refs == nil || state.id != id {
+		return nil, false
 	}
-	obj := inf.get(namespace, name)
-	if obj == nil {
-		return older(inf.shared.LastSyncResourceVersion(), v.version)
+	for _, ref := range state.refs {
+		v, ok := state.verified[ref.key()]
+		if !ok || !v.counts(mode) || !t.informer(id, ref).still(ref, v) {
+			return nil, false
+		}
 	}
-	return fingerprintOf(obj) == v.print || older(obj.GetResourceVersion(), v.version)
+	return state.refs, true
+}
+
+// Cached returns an object's metadata as the watch has it, nil where it does
+// not exist. It reports false where there is no watch to believe, or where the
+// watch has not yet seen what was verified last.
+func (t *Tracker) Cached(owner *unstructured.Unstructured, id identity.Identity, ref Ref) (metav1.Object, bool) {
+	t.mu.Lock()
+	v, verified := t.state(OwnerOf(owner.GroupVersionKind().GroupKind(), owner)).verified[ref.key()]
+	inf := t.informer(id, ref)
+	t.mu.Unlock()
+	if inf == nil || !inf.watching() || !verified || v.absent {
+		return nil, false
+	}
+	obj := inf.get(ref.Namespace, ref.Name)
+	if obj == nil || older(obj.GetResourceVersion(), v.version) {
+		return nil, false
+	}
+	return obj, true
 }
 
 // Retain says that exactly these objects are the owner's: what is known of
@@ -120,7 +204,7 @@ func (t *Tracker) Retain(owner Owner, id identity.Identity, refs []Ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	state := t.state(owner)
-	state.id = id
+	state.id, state.refs = id, append([]Ref{}, refs...)
 	keep := make(map[objectKey]bool, len(refs))
 	kinds := map[informerKey]bool{}
 	for _, ref := range refs {
@@ -172,24 +256,29 @@ func (t *Tracker) needed(key informerKey) bool {
 	return false
 }
 
-// Readiness judges the objects by what the watches hold. Objects of kinds that
-// cannot be watched are read.
-func (t *Tracker) Readiness(ctx context.Context, id identity.Identity, refs []Ref) Readiness {
+// Readiness judges the owner's objects by what the watches hold, or by what was
+// written where a watch has not seen that yet. Objects of kinds that cannot be
+// watched are read.
+func (t *Tracker) Readiness(ctx context.Context, owner Owner, id identity.Identity, refs []Ref) Readiness {
 	all := make([]Readiness, 0, len(refs))
 	for _, ref := range refs {
-		all = append(all, t.readiness(ctx, id, ref))
+		all = append(all, t.readiness(ctx, owner, id, ref))
 	}
 	return summarize(all)
 }
 
-func (t *Tracker) readiness(ctx context.Context, id identity.Identity, ref Ref) Readiness {
+func (t *Tracker) readiness(ctx context.Context, owner Owner, id identity.Identity, ref Ref) Readiness {
 	name := ref.Mapping.GroupVersionKind.Kind + " " + ref.Name
 	t.mu.Lock()
 	inf := t.informer(id, ref)
+	v, verified := t.state(owner).verified[ref.key()]
 	t.mu.Unlock()
 	var obj metav1.Object
 	if inf != nil && inf.watching() {
 		obj = inf.get(ref.Namespace, ref.Name)
+		if verified && !v.absent && ((obj == nil && inf.still(ref, v)) || (obj != nil && older(obj.GetResourceVersion(), v.version))) {
+			return v.ready
+		}
 	} else {
 		live, err := t.read(ctx, id, ref)
 		if err != nil {

@@ -95,6 +95,7 @@ func Setup(mgr manager.Manager, o Options) error {
 			change,
 			gateHook{o.GateSet, o.Gates},
 		},
+		sourceHooks: 2, client: mgr.GetClient(),
 		reserved: &reservedFields{gvk: o.GroupVersionKind, client: o.Discovery.OpenAPIV3()},
 		selector: selector, tracker: o.Tracker, writer: status.NewWriter(mgr.GetClient()),
 		recorder: o.Recorder, period: o.Period, clock: o.Clock,

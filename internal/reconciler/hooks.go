@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
@@ -29,6 +32,8 @@ type Request struct {
 	Spec v1alpha1.CommonSpec
 	// Status as it was last written.
 	Status v1alpha1.CommonStatus
+	// Inherited is true when another Helm operator served the resource until now.
+	Inherited bool
 	// Identity that serves the resource.
 	Identity identity.Identity
 
@@ -36,9 +41,10 @@ type Request struct {
 	Values map[string]any
 	// Chart to release. Set by the chart source hook.
 	Chart *chartsource.Chart
-	// Session and Change to bring about. Set by the change hook.
-	Session *release.Session
-	Change  release.Change
+	// Session and Change to bring about, and where the stored release stands. Set by the change hook.
+	Session  *release.Session
+	Change   release.Change
+	Standing release.Standing
 	// Pending is true when the change is not what is released. Set by the change hook.
 	Pending bool
 	// Decisions of the gates, and whether they hold the change. Set by the gate hook.
@@ -98,6 +104,19 @@ type changeHook struct {
 const defaultMaxHistory = 10
 
 func (h changeHook) PreReconcile(ctx context.Context, req *Request) error {
+	if err := h.open(ctx, req); err != nil {
+		return err
+	}
+	standing, err := req.Session.Examine()
+	if err != nil {
+		return err
+	}
+	req.Standing, req.Pending = standing, !standing.Applied
+	return nil
+}
+
+// open makes the change, and a session for it.
+func (h changeHook) open(ctx context.Context, req *Request) error {
 	change, err := h.change(ctx, req)
 	if err != nil {
 		return err
@@ -113,11 +132,6 @@ func (h changeHook) PreReconcile(ctx context.Context, req *Request) error {
 		return err
 	}
 	req.Change, req.Session = change, session
-	applied, err := session.Applied()
-	if err != nil {
-		return err
-	}
-	req.Pending = !applied
 	return nil
 }
 
@@ -126,11 +140,13 @@ func (h changeHook) change(ctx context.Context, req *Request) (release.Change, e
 	c := release.Change{
 		Owner: req.Object, Identity: req.Identity,
 		Name: req.Status.ReleaseName, Namespace: req.Status.ReleaseNamespace,
-		Settings: release.Settings{Timeout: h.timeout, MaxHistory: defaultMaxHistory},
+		Settings:     release.Settings{Timeout: h.timeout, MaxHistory: defaultMaxHistory, Adopt: adopts(req)},
+		Written:      req.Status.History,
+		KeepRollback: keepsRollback(req),
 	}
 	if settings := req.Spec.Release; settings != nil {
-		c.Settings.DisableHooks = settings.DisableHooks
-		if settings.Timeout != nil {
+		c.Settings.DisableHooks, c.Settings.Drift = settings.DisableHooks, settings.Drift
+		if settings.Timeout != nil && settings.Timeout.Duration > 0 {
 			c.Settings.Timeout = settings.Timeout.Duration
 		}
 		if settings.MaxHistory != nil {
@@ -152,6 +168,29 @@ func (h changeHook) change(ctx context.Context, req *Request) (release.Change, e
 		c.Name = name
 	}
 	return c, nil
+}
+
+// adopts tells whether a release that has no owner is to be taken over: when
+// the resource is annotated so, or when it was served by another Helm operator
+// until now, which shows in its finalizer and in a status that is not ours.
+func adopts(req *Request) bool {
+	if on, err := strconv.ParseBool(req.Object.GetAnnotations()[v1alpha1.AnnotationAdopt]); err == nil && on {
+		return true
+	}
+	return req.Inherited
+}
+
+// keepsRollback tells whether a helm rollback by a user stands: until the spec
+// changes, or the resume annotation does.
+func keepsRollback(req *Request) bool {
+	if req.Object.GetAnnotations()[v1alpha1.AnnotationResume] != req.Status.LastHandledResume {
+		return false
+	}
+	generation := req.Object.GetGeneration()
+	if c := meta.FindStatusCondition(req.Status.Conditions, v1alpha1.ConditionRolledBack); c != nil && c.Status == metav1.ConditionTrue {
+		return c.ObservedGeneration == generation
+	}
+	return req.Status.ObservedGeneration == 0 || req.Status.ObservedGeneration == generation
 }
 
 // gateHook asks the gates about a pending change.

@@ -6,13 +6,17 @@ package reconciler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
@@ -35,23 +39,27 @@ const (
 )
 
 // succeeded reports a change that is released, or a release that was repaired.
+// Without a buffer, nothing but readiness can have changed.
 func (r *Reconciler) succeeded(ctx context.Context, req *Request, buffer *status.Buffer) (reconcile.Result, error) {
 	out := req.Session.Outcome()
 	b := r.builder(req).Settled().Plugin(buffer.Conditions())
-	b.HandledReconcileAt(req.Object.GetAnnotations()[v1alpha1.AnnotationReconcileAt])
-	ready, err := r.observe(ctx, req, b, out)
+	r.handled(req, b)
+	ready, err := r.observe(ctx, req, b)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	revision := b.Status().Revision
 	b.Phase(v1alpha1.PhaseDeployed, ready.Message)
 	if ready.Ready {
-		message := fmt.Sprintf("release %s revision %d is deployed and all its objects are ready", req.Change.Name, out.Release.Version)
+		message := fmt.Sprintf("release %s revision %d is deployed and all its objects are ready", req.Change.Name, revision)
 		b.Phase(v1alpha1.PhaseDeployed, message).Ready(message)
 	} else {
 		b.Unready(ready.Failed, ready.Message)
 	}
+	r.reportRollback(req, b)
+	r.reportDrift(req, b)
 	if out.Action == release.ActionInstalled || out.Action == release.ActionUpgraded {
-		r.event(req, eventNormal, v1alpha1.EventDeployed, "release %s revision %d deployed", req.Change.Name, out.Release.Version)
+		r.event(req, eventNormal, v1alpha1.EventDeployed, "release %s revision %d deployed", req.Change.Name, revision)
 	}
 	r.reportRepair(req, out)
 	if err := r.write(ctx, req, b); err != nil {
@@ -60,33 +68,82 @@ func (r *Reconciler) succeeded(ctx context.Context, req *Request, buffer *status
 	return reconcile.Result{RequeueAfter: r.period}, nil
 }
 
-// observe notes the stored release, and judges its objects.
-func (r *Reconciler) observe(ctx context.Context, req *Request, b *status.Builder, out release.Outcome) (dependents.Readiness, error) {
-	if out.Release == nil {
-		return dependents.Readiness{Message: "nothing is released"}, nil
-	}
+// handled notes which requests by annotation were acted on.
+func (r *Reconciler) handled(req *Request, b *status.Builder) {
+	annotations := req.Object.GetAnnotations()
+	b.HandledReconcileAt(annotations[v1alpha1.AnnotationReconcileAt])
+	b.HandledResume(annotations[v1alpha1.AnnotationResume])
+}
+
+// observe notes the deployed release, and judges its objects.
+func (r *Reconciler) observe(ctx context.Context, req *Request, b *status.Builder) (dependents.Readiness, error) {
+	out := req.Session.Outcome()
+	b.Wrote(out.Established...)
 	digest := req.Change.Digest()
-	if req.Pending && out.Err != nil {
+	switch {
+	case req.Standing.RolledBack:
+		digest = ""
+	case out.Err != nil:
 		digest = req.Status.AppliedDigest
 	}
-	if out.Release.Info.Status == helmrelease.StatusDeployed {
-		b.Deployed(released(out.Release), digest)
+	st := b.Status()
+	if out.Action != release.ActionNone || int(st.Revision) != req.Standing.Revision || st.AppliedDigest != digest {
+		rel, err := req.Session.Deployed()
+		switch {
+		case errors.Is(err, driver.ErrReleaseNotFound):
+			b.NotDeployed()
+			return dependents.Readiness{Message: "nothing is released"}, nil
+		case err != nil:
+			return dependents.Readiness{}, err
+		}
+		b.Deployed(released(rel), digest)
+		if out.RolledBackTo > 0 || out.Action == release.ActionInstalled || out.Action == release.ActionUpgraded {
+			b.Wrote(v1alpha1.HistoryEntry{Revision: int64(rel.Version), Digest: release.PayloadDigest(rel)})
+		}
 	}
-	if out.Action == release.ActionInstalled || out.Action == release.ActionUpgraded || out.RolledBackTo > 0 {
-		b.Wrote(int64(out.Release.Version), release.PayloadDigest(out.Release))
+	refs, err := req.Session.Objects()
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return dependents.Readiness{Message: "nothing is released"}, nil
 	}
-	refs, err := req.Session.Refs()
 	if err != nil {
 		return dependents.Readiness{}, err
 	}
-	r.tracker.Retain(dependents.OwnerOf(r.gvk.GroupKind(), req.Object), req.Identity, refs)
-	return r.tracker.Readiness(ctx, req.Identity, refs), nil
+	r.tracker.Retain(r.owner(req), req.Identity, refs)
+	return r.tracker.Readiness(ctx, r.owner(req), req.Identity, refs), nil
 }
 
 func (r *Reconciler) reportRepair(req *Request, out release.Outcome) {
 	if out.Action == release.ActionNone && len(out.Repaired) > 0 {
 		r.event(req, eventNormal, v1alpha1.EventDriftCorrected, "%s", strings.Join(out.Repaired, ", "))
 	}
+}
+
+// reportRollback shows that a user's helm rollback is respected, or no longer is.
+func (r *Reconciler) reportRollback(req *Request, b *status.Builder) {
+	if !req.Standing.RolledBack {
+		b.Drop(v1alpha1.ConditionRolledBack)
+		return
+	}
+	message := fmt.Sprintf("revision %d was made by helm rollback and is kept; the spec's change is released when the spec changes or annotation %s does",
+		req.Standing.Revision, v1alpha1.AnnotationResume)
+	if !meta.IsStatusConditionTrue(req.Status.Conditions, v1alpha1.ConditionRolledBack) {
+		r.event(req, eventNormal, v1alpha1.EventRolledBack, "%s", message)
+	}
+	b.Condition(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, v1alpha1.ReasonHelmRollback, message)
+}
+
+// reportDrift shows what differs from the release where that is only to be reported.
+func (r *Reconciler) reportDrift(req *Request, b *status.Builder) {
+	if req.Change.Settings.Drift != v1alpha1.DriftReport {
+		b.Drop(v1alpha1.ConditionDrifted)
+		return
+	}
+	drift := r.tracker.Drift(r.owner(req))
+	if len(drift) == 0 {
+		b.Condition(v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonNoDrift, "")
+		return
+	}
+	b.Condition(v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonDriftDetected, strings.Join(drift, "; "))
 }
 
 // failed reports a change that could not be released.
@@ -96,20 +153,17 @@ func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Bu
 		out.Err = err
 	}
 	b := r.builder(req).Plugin(buffer.Conditions())
-	b.HandledReconcileAt(req.Object.GetAnnotations()[v1alpha1.AnnotationReconcileAt])
+	r.handled(req, b)
 	if req.Pending {
 		b.Pending(req.Change.Digest())
-		if rel, relErr := req.Session.Current(); relErr == nil {
-			out.Release = rel
-		}
-		if _, obsErr := r.observe(ctx, req, b, out); obsErr != nil {
+		if _, obsErr := r.observe(ctx, req, b); obsErr != nil {
 			return reconcile.Result{}, obsErr
 		}
 	}
 	b.Failed()
 	cause, terminal := release.Classify(out.Err)
 	failures := b.Status().Failures
-	message := oneLine(out.Err)
+	message := r.explain(ctx, req, out.Err)
 	if out.RolledBackTo > 0 {
 		message += fmt.Sprintf("; rolled back to revision %d", out.RolledBackTo)
 	}
@@ -135,7 +189,34 @@ func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Bu
 	if req.Pending && phase != req.Status.Phase {
 		r.event(req, eventWarning, v1alpha1.EventDeploymentFailed, "%s", message)
 	}
+	if out.RolledBackTo > 0 {
+		r.event(req, eventWarning, v1alpha1.EventRolledBack, "release %s was rolled back to revision %d", req.Change.Name, out.RolledBackTo)
+	}
 	return result, r.write(ctx, req, b)
+}
+
+// explain puts an error into one line without secrets, and logs it.
+func (r *Reconciler) explain(ctx context.Context, req *Request, err error) string {
+	if req.Session != nil {
+		err = req.Session.Redact(err)
+	}
+	message := oneLine(err)
+	log.FromContext(ctx).Info("Not done", "release", req.Change.Name, "reason", message)
+	return message
+}
+
+// suspend leaves everything as it is.
+func (r *Reconciler) suspend(ctx context.Context, req *Request) (reconcile.Result, error) {
+	message := "spec.release.suspend is set: changes and repair wait, a deletion does not"
+	b := r.builder(req)
+	if req.Pending {
+		b.Pending(req.Change.Digest())
+		b.Condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSuspended, message)
+	}
+	b.Condition(v1alpha1.ConditionReconciling, metav1.ConditionFalse, v1alpha1.ReasonSuspended, message)
+	b.Condition(v1alpha1.ConditionStalled, metav1.ConditionFalse, v1alpha1.ReasonSuspended, "")
+	b.Phase(cmp.Or(req.Status.Phase, v1alpha1.PhasePending), message)
+	return reconcile.Result{}, r.write(ctx, req, b)
 }
 
 // hold keeps a change waiting for its gates, and repairs what is released.
@@ -162,12 +243,13 @@ func (r *Reconciler) repairOnly(ctx context.Context, req *Request) (reconcile.Re
 
 // repair puts the current release's objects back, if there is a release.
 func (r *Reconciler) repair(ctx context.Context, req *Request, b *status.Builder) (reconcile.Result, error) {
-	rel, err := req.Session.Current()
-	if err == nil && rel.Info.Status == helmrelease.StatusDeployed {
+	rel, err := req.Session.Deployed()
+	if err == nil {
 		if err := req.Session.Reconcile(rel); err != nil {
 			return reconcile.Result{}, err
 		}
 		r.reportRepair(req, req.Session.Outcome())
+		r.reportDrift(req, b)
 	}
 	return reconcile.Result{RequeueAfter: r.period}, r.write(ctx, req, b)
 }
@@ -177,26 +259,33 @@ func (r *Reconciler) refuse(ctx context.Context, req *Request, err error) (recon
 	if ctx.Err() != nil {
 		return reconcile.Result{}, ctx.Err()
 	}
-	b := r.builder(req).Phase(cmp.Or(req.Status.Phase, v1alpha1.PhasePending), oneLine(err))
+	message := r.explain(ctx, req, err)
+	b := r.builder(req).Phase(cmp.Or(req.Status.Phase, v1alpha1.PhasePending), message)
 	if stall, ok := asStall(err); ok {
-		b.Stalled(stall.reason, oneLine(err))
+		b.Stalled(stall.reason, message)
 		return reconcile.Result{}, r.write(ctx, req, b)
+	}
+	var locked *release.LockedError
+	if errors.As(err, &locked) {
+		b.Progressing(v1alpha1.ReasonReleaseLocked, message)
+		return reconcile.Result{RequeueAfter: max(locked.Until.Sub(r.clock.Now()), firstRetry)}, r.write(ctx, req, b)
 	}
 	cause, terminal := release.Classify(err)
 	if terminal {
-		b.Stalled(reasonOf(cause), oneLine(err))
+		b.Stalled(reasonOf(cause), message)
 		return reconcile.Result{RequeueAfter: lastRetry}, r.write(ctx, req, b)
 	}
-	b.Failed().Progressing(reasonOf(cause), oneLine(err))
+	b.Failed().Progressing(reasonOf(cause), message)
 	return reconcile.Result{RequeueAfter: backOff(b.Status().Failures, false)}, r.write(ctx, req, b)
 }
 
 // retryUninstall reports an uninstall that failed, and tries again later.
 func (r *Reconciler) retryUninstall(ctx context.Context, req *Request, err error) (reconcile.Result, error) {
 	cause, _ := release.Classify(err)
+	message := r.explain(ctx, req, err)
 	b := r.builder(req).Failed()
-	b.Phase(v1alpha1.PhaseUninstalling, oneLine(err)).Progressing(reasonOf(cause), oneLine(err))
-	b.Condition(v1alpha1.ConditionReleaseFailed, metav1.ConditionTrue, v1alpha1.ReasonUninstallError, oneLine(err))
+	b.Phase(v1alpha1.PhaseUninstalling, message).Progressing(reasonOf(cause), message)
+	b.Condition(v1alpha1.ConditionReleaseFailed, metav1.ConditionTrue, v1alpha1.ReasonUninstallError, message)
 	return reconcile.Result{RequeueAfter: backOff(b.Status().Failures, false)}, r.write(ctx, req, b)
 }
 

@@ -30,18 +30,21 @@ import (
 
 // Reconciler reconciles the resources of one kind.
 type Reconciler struct {
-	gvk      schema.GroupVersionKind
-	cache    client.Reader
-	plugin   *plugin.Reconciler
-	hooks    []PreReconcile
-	change   changeHook
-	reserved *reservedFields
-	selector labels.Selector
-	tracker  *dependents.Tracker
-	writer   *status.Writer
-	recorder record.EventRecorder
-	period   time.Duration
-	clock    clock.PassiveClock
+	gvk    schema.GroupVersionKind
+	cache  client.Reader
+	plugin *plugin.Reconciler
+	hooks  []PreReconcile
+	// sourceHooks is how many of the hooks come before the change: those that an uninstall runs, too.
+	sourceHooks int
+	change      changeHook
+	reserved    *reservedFields
+	selector    labels.Selector
+	tracker     *dependents.Tracker
+	client      client.Client
+	writer      *status.Writer
+	recorder    record.EventRecorder
+	period      time.Duration
+	clock       clock.PassiveClock
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
@@ -62,6 +65,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 	}
 	r.writer.Freshen(obj)
 	req := &Request{Object: obj, Status: status.Read(obj), Identity: identity.Operator}
+	if err := r.inherit(ctx, req); err != nil {
+		return reconcile.Result{}, err
+	}
 	declared, err := r.reserved.Declared()
 	if err != nil {
 		return reconcile.Result{}, err
@@ -86,14 +92,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 // release goes on from the hooks: it holds, repairs, or brings the change about.
 func (r *Reconciler) release(ctx context.Context, req *Request) (reconcile.Result, error) {
 	switch {
+	case req.Spec.Release != nil && req.Spec.Release.Suspend:
+		return r.suspend(ctx, req)
 	case req.Pending && req.Held:
 		return r.hold(ctx, req)
 	case req.Pending && r.givenUp(req):
 		return r.repairOnly(ctx, req)
 	case req.Pending:
-		if err := r.begin(ctx, req); err != nil {
+		plan, err := req.Session.Plan()
+		if err != nil {
+			return r.failed(ctx, req, nil, err)
+		}
+		if plan.Same {
+			break
+		}
+		if err := r.begin(ctx, req, plan); err != nil {
 			return reconcile.Result{}, err
 		}
+	case r.idle(req):
+		return r.succeeded(ctx, req, nil)
 	}
 	buffer, err := r.runPlugin(ctx, req)
 	if ctx.Err() != nil {
@@ -103,6 +120,19 @@ func (r *Reconciler) release(ctx context.Context, req *Request) (reconcile.Resul
 		return r.failed(ctx, req, buffer, err)
 	}
 	return r.succeeded(ctx, req, buffer)
+}
+
+// idle tells whether there is nothing to do but to judge readiness: the change
+// is released, none of its objects was touched, and the status says so.
+func (r *Reconciler) idle(req *Request) bool {
+	st := req.Status
+	if _, unmoved := req.Session.Unmoved(); !unmoved || st.Pending != nil || st.Failures > 0 || int(st.Revision) != req.Standing.Revision {
+		return false
+	}
+	return slices.Contains(req.Object.GetFinalizers(), Finalizer) &&
+		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionDeployed) &&
+		meta.IsStatusConditionFalse(st.Conditions, v1alpha1.ConditionReleaseFailed) &&
+		meta.IsStatusConditionFalse(st.Conditions, v1alpha1.ConditionIrreconcilable)
 }
 
 // givenUp tells whether this very change failed in a way that trying again does not mend.
@@ -118,9 +148,12 @@ func (r *Reconciler) givenUp(req *Request) bool {
 	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1alpha1.ReasonOwnershipConflict
 }
 
-// begin says that the change is being released, before anything is.
-func (r *Reconciler) begin(ctx context.Context, req *Request) error {
-	b := r.builder(req).Pending(req.Change.Digest())
+// begin says that the change is being released, before anything is, and puts
+// on record what will be written.
+func (r *Reconciler) begin(ctx context.Context, req *Request, plan release.Plan) error {
+	entry := v1alpha1.HistoryEntry{Revision: int64(plan.Revision), Digest: plan.Payload}
+	b := r.builder(req).Pending(req.Change.Digest()).Wrote(entry)
+	req.Session.Begun(entry)
 	message := "installing release " + req.Change.Name
 	if req.Status.Revision > 0 {
 		message = "upgrading release " + req.Change.Name
@@ -134,37 +167,13 @@ func (r *Reconciler) begin(ctx context.Context, req *Request) error {
 	return r.write(ctx, req, b)
 }
 
-// uninstall removes the release of a resource that is being deleted.
-func (r *Reconciler) uninstall(ctx context.Context, req *Request) (reconcile.Result, error) {
-	if !slices.Contains(req.Object.GetFinalizers(), Finalizer) {
-		return reconcile.Result{}, nil
-	}
-	if req.Status.Phase != v1alpha1.PhaseUninstalling {
-		message := "uninstalling release " + req.Status.ReleaseName
-		b := r.builder(req).Phase(v1alpha1.PhaseUninstalling, message).Progressing(v1alpha1.ReasonUninstalling, message)
-		if err := r.write(ctx, req, b); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	if err := r.change.PreReconcile(ctx, req); err != nil {
-		if cause, _ := release.Classify(err); cause != release.CauseOwnership {
-			return r.retryUninstall(ctx, req, err)
-		}
-	}
-	buffer, err := r.runPlugin(ctx, req)
-	if err != nil && !buffer.Gone() {
-		if ctx.Err() != nil {
-			return reconcile.Result{}, ctx.Err()
-		}
-		return r.retryUninstall(ctx, req, err)
-	}
-	r.forget(req)
-	return reconcile.Result{}, nil
+func (r *Reconciler) forget(req *Request) {
+	r.tracker.Forget(r.owner(req))
+	r.writer.Forget(req.Object.GetUID())
 }
 
-func (r *Reconciler) forget(req *Request) {
-	r.tracker.Forget(dependents.OwnerOf(r.gvk.GroupKind(), req.Object))
-	r.writer.Forget(req.Object.GetUID())
+func (r *Reconciler) owner(req *Request) dependents.Owner {
+	return dependents.OwnerOf(r.gvk.GroupKind(), req.Object)
 }
 
 func (r *Reconciler) builder(req *Request) *status.Builder {

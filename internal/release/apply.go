@@ -6,11 +6,12 @@ package release
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/chartgate/chartgate/internal/identity"
@@ -19,22 +20,8 @@ import (
 // FieldManager is the name under which released objects are written.
 const FieldManager = "chartgate"
 
-// object is one object of a release and where it lives.
-type object struct {
-	mapping *meta.RESTMapping
-	obj     *unstructured.Unstructured
-}
-
-func (o object) namespaced() bool { return o.mapping.Scope.Name() == meta.RESTScopeNameNamespace }
-
-// String names the object for people: kind, then name with namespace where it has one.
-func (o object) String() string {
-	name := o.obj.GetName()
-	if o.namespaced() {
-		name = o.obj.GetNamespace() + "/" + name
-	}
-	return o.mapping.GroupVersionKind.Kind + " " + name
-}
+// gonePoll is how often an object that is being deleted is looked for.
+const gonePoll = 200 * time.Millisecond
 
 // applier writes objects as one identity, within one context.
 type applier struct {
@@ -82,24 +69,24 @@ func (a applier) get(o object) (*unstructured.Unstructured, error) {
 	return live, nil
 }
 
-// patchTo changes live to what target says, and takes away what original had
-// and target no longer has. It returns the object as the server has it then,
-// and whether anything changed.
-func (a applier) patchTo(original, target object, live *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
-	patch, patchType, err := threeWayPatch(original.obj, target.obj, live)
+// patchTo sends the patch that takes base to target and takes away what
+// original had and target has not. It returns the object as the server has it
+// then, or live where there is nothing to patch, and whether anything changed.
+func (a applier) patchTo(o object, original, target, base, live *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	patch, patchType, err := threeWayPatch(original, target, base)
 	if err != nil {
-		return nil, false, terminal(CauseRender, fmt.Errorf("difference of %s: %w", target, err))
+		return nil, false, terminal(CauseRender, fmt.Errorf("difference of %s: %w", o, err))
 	}
 	if patch == nil {
 		return live, false, nil
 	}
-	after, err := a.resource(target).Patch(a.ctx, target.obj.GetName(), patchType, patch, metav1.PatchOptions{
+	after, err := a.resource(o).Patch(a.ctx, o.obj.GetName(), patchType, patch, metav1.PatchOptions{
 		FieldManager: FieldManager, FieldValidation: a.validation(),
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("patch %s: %w", target, err)
+		return nil, false, fmt.Errorf("patch %s: %w", o, err)
 	}
-	return after, after.GetResourceVersion() != live.GetResourceVersion(), nil
+	return after, live == nil || after.GetResourceVersion() != live.GetResourceVersion(), nil
 }
 
 // replace puts target in the place of live, as helm upgrade --force does.
@@ -115,32 +102,29 @@ func (a applier) replace(target object, live *unstructured.Unstructured) (*unstr
 	return after, nil
 }
 
-// restore makes sure the object is as the release has it: created when it is
-// gone, patched when it was edited. It returns the live object and what was done.
-func (a applier) restore(o object) (live *unstructured.Unstructured, repaired string, err error) {
-	for range 2 {
-		live, err = a.get(o)
-		if err != nil {
-			return nil, "", err
-		}
-		if live == nil {
-			live, err = a.create(o)
-			if apierrors.IsAlreadyExists(err) {
-				continue
-			}
-			return live, "created", err
-		}
-		after, changed, err := a.patchTo(o, o, live)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, "", err
-		}
-		if changed {
-			return after, "changed back", nil
-		}
-		return after, "", nil
+// remove deletes exactly the live object in the background. One that is gone is no error.
+func (a applier) remove(o object, live metav1.Object) error {
+	background, uid := metav1.DeletePropagationBackground, live.GetUID()
+	err := a.resource(o).Delete(a.ctx, o.obj.GetName(), metav1.DeleteOptions{
+		PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid},
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete %s: %w", o, err)
 	}
-	return nil, "", fmt.Errorf("repair %s: somebody else creates and deletes it at the same time", o)
+	return nil
+}
+
+// waitGone waits until no object of that name, or another one, is there.
+func (a applier) waitGone(o object, uid string) error {
+	err := wait.PollUntilContextCancel(a.ctx, gonePoll, true, func(context.Context) (bool, error) {
+		live, err := a.get(o)
+		if err != nil {
+			return false, err
+		}
+		return live == nil || string(live.GetUID()) != uid, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the former %s to be gone: %w", o, err)
+	}
+	return nil
 }

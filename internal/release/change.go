@@ -4,12 +4,21 @@
 package release
 
 import (
+	"strconv"
 	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/identity"
+)
+
+// Annotations of operator-sdk's Helm operators that are not options of
+// helm-operator-plugins' own action client.
+const (
+	annotationRollbackForce = "helm.sdk.operatorframework.io/rollback-force"
+	annotationUninstallWait = "helm.sdk.operatorframework.io/uninstall-wait"
 )
 
 // Settings of one release that don't reach its objects, and so are no part of the digest.
@@ -20,6 +29,10 @@ type Settings struct {
 	MaxHistory int
 	// DisableHooks of the chart.
 	DisableHooks bool
+	// Drift says what is done about objects that somebody else changed. Empty: they are put back.
+	Drift v1alpha1.DriftMode
+	// Adopt takes over a release of the name that has no owner yet.
+	Adopt bool
 }
 
 // Change is what a release should become: one snapshot of a custom resource,
@@ -41,6 +54,11 @@ type Change struct {
 	Values map[string]any
 	// Settings of the release.
 	Settings Settings
+	// Written lists the revisions that Chartgate wrote, with the digests of their payloads: what is
+	// stored and not among them is not trusted beyond the owner's namespace.
+	Written []v1alpha1.HistoryEntry
+	// KeepRollback says that a helm rollback by a user, if there is one, is left as it is.
+	KeepRollback bool
 
 	digest string
 }
@@ -57,3 +75,9 @@ func (c Change) WithDigest() (Change, error) {
 
 // Digest of the change in hex: equal digests mean equal releases. Empty until WithDigest.
 func (c Change) Digest() string { return c.digest }
+
+// annotated tells whether the owner carries the annotation with a true value.
+func (c Change) annotated(name string) bool {
+	on, err := strconv.ParseBool(c.Owner.GetAnnotations()[name])
+	return err == nil && on
+}

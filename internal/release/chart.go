@@ -4,8 +4,6 @@
 package release
 
 import (
-	"strings"
-
 	"helm.sh/helm/v3/pkg/chart"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -35,37 +33,6 @@ func copyChart(c *chart.Chart) *chart.Chart {
 		out.AddDependency(copyChart(d))
 	}
 	return out
-}
-
-// slimChart returns what of a chart is worth storing with a release: rollback
-// needs only the manifest, people ask for metadata and default values.
-func slimChart(c *chart.Chart) *chart.Chart {
-	if c == nil {
-		return nil
-	}
-	return &chart.Chart{Metadata: c.Metadata, Lock: c.Lock, Values: c.Values}
-}
-
-// literalChart returns a chart that renders to exactly the given files, for
-// Helm's actions to release what was rendered before: once, and nothing else.
-func literalChart(c *chart.Chart, files map[string]string) *chart.Chart {
-	out := slimChart(c)
-	md := *c.Metadata
-	md.Dependencies = nil
-	out.Metadata = &md
-	prefix := c.Name() + "/"
-	for name, content := range files {
-		out.Templates = append(out.Templates, &chart.File{
-			Name: strings.TrimPrefix(name, prefix),
-			Data: []byte(escapeTemplate(content)),
-		})
-	}
-	return out
-}
-
-// escapeTemplate makes the template engine print the text as it stands.
-func escapeTemplate(s string) string {
-	return strings.ReplaceAll(s, "{{", `{{"{{"}}`)
 }
 
 // copyValues copies a tree of values; numbers keep their type.

@@ -71,33 +71,3 @@ func TestNullRemovesADefault(t *testing.T) {
 		t.Errorf("the default is still there: %s", got)
 	}
 }
-
-func TestLiteralChartRendersWhatWasRendered(t *testing.T) {
-	c := testChart()
-	files := renderFiles(t, c, map[string]any{})
-	again := renderFiles(t, literalChart(c, files), map[string]any{"anything": true})
-	if len(again) != len(files) {
-		t.Fatalf("%d files, want %d", len(again), len(files))
-	}
-	for name, want := range files {
-		if again[name] != want {
-			t.Errorf("%s:\n%s\nwant:\n%s", name, again[name], want)
-		}
-	}
-}
-
-func FuzzEscapeTemplate(f *testing.F) {
-	for _, seed := range []string{"", "{{", "}}", "{{{", "a{{ .x }}b", "{{\"{{\"}}", "{{/* */}}"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		c := &chart.Chart{Metadata: &chart.Metadata{APIVersion: "v2", Name: "c", Version: "1.0.0"}}
-		got, err := engine.Render(literalChart(c, map[string]string{"c/templates/a": text}), chartutil.Values{"Values": map[string]any{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got["c/templates/a"] != text {
-			t.Errorf("%q became %q", text, got["c/templates/a"])
-		}
-	})
-}

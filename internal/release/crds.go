@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,12 +22,12 @@ const crdTimeout = time.Minute
 // installCRDs makes the CRDs of the chart's crds/ folders that do not exist
 // yet, and waits until they are served. As with Helm, existing ones are left
 // as they are and none is ever deleted with a release.
-func (s *Session) installCRDs() error {
+func (s *Session) installCRDs(ctx context.Context) error {
 	crds := s.change.Chart.CRDObjects()
 	if len(crds) == 0 {
 		return nil
 	}
-	a := s.applier(true)
+	a := s.applier(ctx, true)
 	var made []object
 	for _, crd := range crds {
 		parsed, err := parseManifest(bytes.NewReader(crd.File.Data))
@@ -53,7 +55,7 @@ func (s *Session) installCRDs() error {
 	if len(made) == 0 {
 		return nil
 	}
-	err := wait.PollUntilContextTimeout(s.ctx, 100*time.Millisecond, crdTimeout, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, crdTimeout, true, func(context.Context) (bool, error) {
 		for _, o := range made {
 			live, err := a.get(o)
 			if err != nil || live == nil || !established(live) {
@@ -66,8 +68,32 @@ func (s *Session) installCRDs() error {
 		return fmt.Errorf("wait for the chart's CRDs to be served: %w", err)
 	}
 	s.clients.Invalidate()
-	s.rendered = nil // it was rendered without these APIs
 	return nil
+}
+
+// crdVersions returns the API versions that the chart's own crds/ will serve,
+// in the form of .Capabilities.APIVersions: a change is rendered before they
+// are made, and is to be rendered the same after.
+func crdVersions(c *chart.Chart) (chartutil.VersionSet, error) {
+	var out chartutil.VersionSet
+	for _, crd := range c.CRDObjects() {
+		parsed, err := parseManifest(bytes.NewReader(crd.File.Data))
+		if err != nil {
+			return nil, terminal(CauseRender, fmt.Errorf("%s: %w", crd.Filename, err))
+		}
+		for _, obj := range parsed {
+			group, _, _ := unstructured.NestedString(obj.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(obj.Object, "spec", "names", "kind")
+			versions, _, _ := unstructured.NestedSlice(obj.Object, "spec", "versions")
+			for _, v := range versions {
+				m, _ := v.(map[string]any)
+				if name, ok := m["name"].(string); ok && m["served"] == true {
+					out = append(out, group+"/"+name, group+"/"+name+"/"+kind)
+				}
+			}
+		}
+	}
+	return out, nil
 }
 
 func established(crd *unstructured.Unstructured) bool {

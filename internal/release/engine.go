@@ -7,30 +7,84 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	helmclient "github.com/operator-framework/helm-operator-plugins/pkg/client"
-	"helm.sh/helm/v3/pkg/storage"
-	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/dependents"
 	"github.com/chartgate/chartgate/internal/identity"
+	"github.com/chartgate/chartgate/internal/release/store"
 )
+
+// maxChecks bounds how many stored releases are remembered as checked.
+const maxChecks = 16384
 
 // Engine makes sessions. It is safe for concurrent use.
 type Engine struct {
 	pool    *identity.Pool
 	tracker *dependents.Tracker
+	store   *store.Store
+	holder  string
+	wake    func(dependents.Owner)
+
+	mu     sync.Mutex
+	owners map[types.NamespacedName]dependents.Owner // by release
+	checks *lru.Cache                                // check by UID of the release Secret
+}
+
+// check is what was found out about a stored release, which costs decoding it,
+// and perhaps rendering its chart.
+type check struct {
+	version  string // resourceVersion of the Secret
+	payload  string
+	compared string // digest of the change whose rendering was compared with it
+	same     bool
 }
 
 var _ helmclient.ActionClientGetter = (*Engine)(nil)
 
-// NewEngine returns an engine that acts with the pool's clients, and has the
-// objects it releases watched by the tracker.
-func NewEngine(pool *identity.Pool, tracker *dependents.Tracker) *Engine {
-	return &Engine{pool: pool, tracker: tracker}
+// Options of an engine. All are required but Wake.
+type Options struct {
+	// Pool of clients to act with.
+	Pool *identity.Pool
+	// Tracker watches what is released.
+	Tracker *dependents.Tracker
+	// Store holds the releases. Its changes are to be told to Changed.
+	Store *store.Store
+	// Holder names this operator instance on releases that it is working on.
+	Holder string
+	// Wake is called for the owner of a release that somebody else changed.
+	Wake func(dependents.Owner)
+}
+
+// NewEngine returns an engine.
+func NewEngine(o Options) *Engine {
+	return &Engine{
+		pool: o.Pool, tracker: o.Tracker, store: o.Store, holder: o.Holder, wake: o.Wake,
+		owners: map[types.NamespacedName]dependents.Owner{}, checks: lru.New(maxChecks),
+	}
+}
+
+// Changed wakes the owner of a stored release that somebody else changed.
+func (e *Engine) Changed(namespace, name string) {
+	e.mu.Lock()
+	owner, ok := e.owners[types.NamespacedName{Namespace: namespace, Name: name}]
+	e.mu.Unlock()
+	if ok && e.wake != nil {
+		e.wake(owner)
+	}
+}
+
+// Forget drops what is kept of a release whose owner is gone.
+func (e *Engine) Forget(namespace, name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.owners, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 // ReleaseName returns the name of the owner's release in the namespace: that
@@ -38,34 +92,63 @@ func NewEngine(pool *identity.Pool, tracker *dependents.Tracker) *Engine {
 // belong to other kinds are passed over.
 func (e *Engine) ReleaseName(ctx context.Context, owner *unstructured.Unstructured, id identity.Identity, namespace string) (string, error) {
 	gk := owner.GroupVersionKind().GroupKind()
-	clients, err := e.pool.For(id)
+	releases, err := e.store.Driver(ctx, id, namespace, store.Options{Owner: OwnerLabel(gk), Holder: e.holder})
 	if err != nil {
 		return "", err
 	}
-	releases := storage.Init(newDriver(clients, namespace, OwnerLabel(gk)))
 	free := ""
 	for _, name := range Names(gk, owner.GetName()) {
-		rel, err := releases.Last(name)
-		switch {
-		case errors.Is(err, driver.ErrReleaseNotFound):
-			if free == "" {
-				free = name
-			}
-			continue
-		case err != nil:
+		records, err := releases.Records(name)
+		if err != nil {
 			return "", fmt.Errorf("release %s/%s: %w", namespace, name, err)
 		}
-		switch rel.Labels[v1alpha1.LabelOwner] {
+		switch ownerOf(records) {
 		case OwnerLabel(gk):
 			return name, nil
 		case "":
 			if free == "" {
-				free = name // made without Chartgate: refused by name when it comes to it
+				free = name // free, or made without Chartgate: adopted or refused by name when it comes to it
 			}
 		}
 	}
 	return free, ctx.Err()
 }
+
+// ownerOf returns the owner that the labels of a release's revisions name:
+// Helm before 3.13 doesn't copy labels to the revisions it makes.
+func ownerOf(records []store.Record) string {
+	for i := len(records) - 1; i >= 0; i-- {
+		if owner := records[i].Labels[v1alpha1.LabelOwner]; owner != "" {
+			return owner
+		}
+	}
+	return ""
+}
+
+// Session returns a session that brings about the change. Its requests end with ctx.
+func (e *Engine) Session(ctx context.Context, change Change) (*Session, error) {
+	clients, err := e.pool.For(change.Identity)
+	if err != nil {
+		return nil, err
+	}
+	gk := change.Owner.GroupVersionKind().GroupKind()
+	releases, err := e.store.Driver(ctx, change.Identity, change.Namespace, store.Options{Owner: OwnerLabel(gk), Holder: e.holder})
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	e.owners[types.NamespacedName{Namespace: change.Namespace, Name: change.Name}] = dependents.OwnerOf(gk, change.Owner)
+	e.mu.Unlock()
+	return &Session{ctx: ctx, change: change, clients: clients, engine: e, store: releases}, nil
+}
+
+func (e *Engine) check(uid types.UID, version string) (check, bool) {
+	kept, _ := e.checks.Get(uid)
+	c, ok := kept.(check)
+	return c, ok && c.version == version
+}
+
+func (e *Engine) setCheck(uid types.UID, c check) { e.checks.Add(uid, c) }
 
 type sessionKey struct{}
 

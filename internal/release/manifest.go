@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,4 +45,8 @@ func parseManifest(r io.Reader) ([]*unstructured.Unstructured, error) {
 			}
 		}
 	}
+}
+
+func parseManifestString(manifest string) ([]*unstructured.Unstructured, error) {
+	return parseManifest(strings.NewReader(manifest))
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/operator-framework/operator-lib/handler"
 	helmkube "helm.sh/helm/v3/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Metadata that Helm puts on every object of a release.
@@ -58,13 +57,25 @@ func stamp(o object, change Change) error {
 }
 
 // kept tells whether the object stays when its release goes.
-func kept(obj *unstructured.Unstructured) bool {
+func kept(obj metav1.Object) bool {
 	return obj.GetAnnotations()[helmkube.ResourcePolicyAnno] == helmkube.KeepPolicy
 }
 
-// ownedBy tells whether a live object belongs to the release.
-func ownedBy(obj *unstructured.Unstructured, name, namespace string) bool {
+// ownedBy tells whether a live object belongs to the change's release.
+func ownedBy(obj metav1.Object, change Change) bool {
 	a := obj.GetAnnotations()
 	return obj.GetLabels()[ManagedByLabel] == ManagedByHelm &&
-		a[helmNameAnnotation] == name && a[helmNamespaceAnnotation] == namespace
+		a[helmNameAnnotation] == change.Name && a[helmNamespaceAnnotation] == change.Namespace
+}
+
+// whose says whom a live object belongs to.
+func whose(obj metav1.Object) string {
+	a := obj.GetAnnotations()
+	if name := a[helmNameAnnotation]; name != "" {
+		return fmt.Sprintf("belongs to Helm release %s/%s", a[helmNamespaceAnnotation], name)
+	}
+	if ref := metav1.GetControllerOf(obj); ref != nil {
+		return fmt.Sprintf("belongs to %s %s", ref.Kind, ref.Name)
+	}
+	return "was not made by this release"
 }

@@ -5,6 +5,8 @@ package release
 
 import (
 	"bytes"
+	"encoding/json"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,10 +55,29 @@ func threeWayPatch(original, target, live *unstructured.Unstructured) ([]byte, t
 			return nil, "", err
 		}
 	}
-	if len(patch) == 0 || bytes.Equal(patch, []byte("{}")) {
+	if len(patch) == 0 || bytes.Equal(patch, []byte("{}")) || onlyOrders(patch) {
 		return nil, patchType, nil
 	}
 	return patch, patchType, nil
+}
+
+// onlyOrders tells whether a strategic merge patch sets nothing but the order of
+// list items, which it does wherever live has items that target doesn't know.
+func onlyOrders(patch []byte) bool {
+	var root map[string]any
+	return json.Unmarshal(patch, &root) == nil && ordersOnly(root)
+}
+
+func ordersOnly(fields map[string]any) bool {
+	for key, value := range fields {
+		if strings.HasPrefix(key, "$setElementOrder/") {
+			continue
+		}
+		if m, ok := value.(map[string]any); !ok || len(m) == 0 || !ordersOnly(m) {
+			return false
+		}
+	}
+	return true
 }
 
 // adoptStaleOwners adds to original the controller reference of live that

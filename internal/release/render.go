@@ -4,6 +4,7 @@
 package release
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"sort"
@@ -14,8 +15,6 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/chartgate/chartgate/internal/identity"
 )
@@ -25,8 +24,8 @@ const notesFile = "NOTES.txt"
 
 // rendering is the outcome of rendering a chart once.
 type rendering struct {
-	// files as the engine made them, by template path; notes included.
-	files map[string]string
+	// notes of the chart for people.
+	notes string
 	// manifest as Helm stores it: all objects but hooks, in install order.
 	manifest string
 	// hooks of the chart.
@@ -35,11 +34,16 @@ type rendering struct {
 
 // render renders the change's chart as Helm would. Errors are terminal: they
 // come from values, schema or templates, unless a lookup could not be answered.
-func render(clients *identity.Clients, change Change, revision int, upgrade bool) (*rendering, error) {
+func render(ctx context.Context, clients *identity.Clients, change Change, revision int, upgrade bool) (*rendering, error) {
 	caps, err := clients.Capabilities()
 	if err != nil {
 		return nil, err
 	}
+	own, err := crdVersions(change.Chart)
+	if err != nil {
+		return nil, err
+	}
+	caps.APIVersions = append(caps.APIVersions, own...)
 	chrt, values := copyChart(change.Chart), copyValues(change.Values)
 	if err := chartutil.ProcessDependenciesWithMerge(chrt, values); err != nil {
 		return nil, terminal(CauseValues, fmt.Errorf("dependencies of chart %s: %w", chrt.Name(), err))
@@ -58,7 +62,11 @@ func render(clients *identity.Clients, change Change, revision int, upgrade bool
 	if err != nil {
 		return nil, terminal(CauseValues, cleanSchemaError(err))
 	}
-	files, err := engine.RenderWithClientProvider(chrt, input, lookupClients{clients})
+	lookups := &lookupClients{ctx: ctx, clients: clients}
+	files, err := engine.RenderWithClientProvider(chrt, input, lookups)
+	if lookups.failed != nil {
+		return nil, lookups.failed
+	}
 	if err != nil {
 		return nil, terminal(CauseRender, err)
 	}
@@ -67,19 +75,19 @@ func render(clients *identity.Clients, change Change, revision int, upgrade bool
 
 // sortRendered splits rendered files into hooks and a manifest, as Helm does.
 func sortRendered(chrt *chart.Chart, files map[string]string) (*rendering, error) {
-	out := &rendering{files: map[string]string{}}
+	out := &rendering{}
 	toSort := map[string]string{}
 	for name, content := range files {
 		if path.Base(name) == notesFile {
 			if name == path.Join(chrt.Name(), "templates", notesFile) {
-				out.files[name] = content
+				out.notes = content
 			}
 			continue
 		}
 		if strings.TrimSpace(content) == "" {
 			continue
 		}
-		out.files[name], toSort[name] = content, content
+		toSort[name] = content
 	}
 	hooks, manifests, err := releaseutil.SortManifests(toSort, nil, releaseutil.InstallOrder)
 	if err != nil {
@@ -113,15 +121,12 @@ func (r *rendering) sameAs(rel *helmrelease.Release) bool {
 	return true
 }
 
-// lookupClients answers the template function lookup with the identity's own clients.
-type lookupClients struct{ clients *identity.Clients }
-
-// GetClientFor implements engine.ClientProvider.
-func (l lookupClients) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
-	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
-	mapping, err := l.clients.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return nil, false, fmt.Errorf("lookup of %s %s: %w", apiVersion, kind, err)
+// copyHooks returns hooks for a release to keep: running them writes into them.
+func (r *rendering) copyHooks() []*helmrelease.Hook {
+	out := make([]*helmrelease.Hook, 0, len(r.hooks))
+	for _, h := range r.hooks {
+		hook := *h
+		out = append(out, &hook)
 	}
-	return l.clients.Dynamic.Resource(mapping.Resource), mapping.Scope.Name() == "namespace", nil
+	return out
 }

@@ -5,22 +5,20 @@ package release
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"maps"
+	"slices"
 
 	helmclient "github.com/operator-framework/helm-operator-plugins/pkg/client"
 	"helm.sh/helm/v3/pkg/action"
-	helmkube "helm.sh/helm/v3/pkg/kube"
 	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/dependents"
 	"github.com/chartgate/chartgate/internal/identity"
+	"github.com/chartgate/chartgate/internal/release/store"
 )
 
 // Action is what a session did.
@@ -44,8 +42,10 @@ const (
 type Outcome struct {
 	// Action that was done, or tried and failed if Err is set.
 	Action Action
-	// Release as it is stored now; nil if there is none.
-	Release *helmrelease.Release
+	// Established are revisions whose payloads are known to be Chartgate's since this session.
+	Established []v1alpha1.HistoryEntry
+	// Adopted is true when a release that had no owner was taken over.
+	Adopted bool
 	// Repaired names the objects that were created or changed back, with what was done.
 	Repaired []string
 	// Attempted is true when the action got as far as storing a revision.
@@ -58,19 +58,21 @@ type Outcome struct {
 
 // Session serves one custom resource during one reconcile. It is the action
 // client that helm-operator-plugins calls: names and values it passes are those
-// of the session's change, and are ignored in favor of it.
+// of the session's change, and are ignored in favor of it. It is not safe for
+// concurrent use.
 type Session struct {
-	ctx      context.Context
-	change   Change
-	clients  *identity.Clients
-	tracker  *dependents.Tracker
-	releases *storage.Storage
-	kube     *kubeClient
+	ctx     context.Context
+	change  Change
+	clients *identity.Clients
+	engine  *Engine
+	store   *store.Driver
 
-	outcome  Outcome
-	loaded   bool
+	records  []store.Record
+	holds    holding
+	applied  bool
 	current  *helmrelease.Release
 	rendered *rendering
+	outcome  Outcome
 
 	parsedManifest string
 	parsedObjects  []object
@@ -78,83 +80,34 @@ type Session struct {
 
 var _ helmclient.ActionInterface = (*Session)(nil)
 
-// Session returns a session that brings about the change. Its requests end with ctx.
-func (e *Engine) Session(ctx context.Context, change Change) (*Session, error) {
-	clients, err := e.pool.For(change.Identity)
-	if err != nil {
-		return nil, err
-	}
-	s := &Session{ctx: ctx, change: change, clients: clients, tracker: e.tracker}
-	owner := OwnerLabel(change.Owner.GroupVersionKind().GroupKind())
-	s.releases = storage.Init(newDriver(clients, change.Namespace, owner))
-	s.kube = &kubeClient{session: s, Client: &helmkube.Client{
-		Factory:   factory{clients: clients, namespace: change.Namespace},
-		Log:       func(string, ...any) {},
-		Namespace: change.Namespace,
-	}}
-	return s, nil
-}
-
 // Outcome tells what happened so far.
-func (s *Session) Outcome() Outcome {
-	out := s.outcome
-	out.Release = s.current
-	return out
-}
+func (s *Session) Outcome() Outcome { return s.outcome }
 
-// Current returns the newest stored release, or driver.ErrReleaseNotFound. A
-// release of the same name that belongs to somebody else is an error.
+// Current returns the newest stored release, or driver.ErrReleaseNotFound where
+// there is none that could be upgraded. Examine comes first.
 func (s *Session) Current() (*helmrelease.Release, error) {
-	if !s.loaded {
-		rel, err := s.releases.Last(s.change.Name)
-		switch {
-		case errors.Is(err, driver.ErrReleaseNotFound):
-			rel = nil
-		case err != nil:
-			return nil, fmt.Errorf("release %s/%s: %w", s.change.Namespace, s.change.Name, err)
-		default:
-			if err := s.checkOwner(rel); err != nil {
-				return nil, err
-			}
-		}
-		s.current, s.loaded = rel, true
+	if s.holds != holdsRelease {
+		return nil, driver.ErrReleaseNotFound
 	}
 	if s.current == nil {
-		return nil, driver.ErrReleaseNotFound
+		rel, err := s.load(s.newest())
+		if err != nil {
+			return nil, err
+		}
+		s.current = rel
 	}
 	return s.current, nil
 }
 
-// checkOwner refuses a release that this custom resource does not own.
-func (s *Session) checkOwner(rel *helmrelease.Release) error {
-	have := rel.Labels[v1alpha1.LabelOwner]
-	if have == OwnerLabel(s.change.Owner.GroupVersionKind().GroupKind()) {
-		return nil
+// Deployed returns the release that is deployed: the newest, or the one before
+// a try that failed. Without one it returns driver.ErrReleaseNotFound.
+func (s *Session) Deployed() (*helmrelease.Release, error) {
+	for _, r := range slices.Backward(s.records) {
+		if r.Status == helmrelease.StatusDeployed {
+			return s.load(r)
+		}
 	}
-	who := "was not made by Chartgate"
-	if have != "" {
-		who = "belongs to a " + have
-	}
-	return terminal(CauseOwnership, fmt.Errorf("a Helm release %s in namespace %s exists and %s; it is left alone",
-		rel.Name, rel.Namespace, who))
-}
-
-// Applied tells whether the current release is the change: there is nothing to
-// install or upgrade.
-func (s *Session) Applied() (bool, error) {
-	rel, err := s.Current()
-	if errors.Is(err, driver.ErrReleaseNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return s.isChange(rel), nil
-}
-
-func (s *Session) isChange(rel *helmrelease.Release) bool {
-	return rel.Info != nil && rel.Info.Status == helmrelease.StatusDeployed &&
-		rel.Labels[v1alpha1.LabelDigest] == labelDigest(s.change.digest)
+	return nil, driver.ErrReleaseNotFound
 }
 
 // Get implements ActionInterface.
@@ -164,122 +117,176 @@ func (s *Session) Get(string, ...helmclient.GetOption) (*helmrelease.Release, er
 
 // History implements ActionInterface: newest revision first.
 func (s *Session) History(string, ...helmclient.HistoryOption) ([]*helmrelease.Release, error) {
-	rels, err := s.releases.History(s.change.Name)
-	if err != nil {
-		return nil, err
-	}
-	releaseutil.Reverse(rels, releaseutil.SortByRevision)
-	return rels, nil
-}
-
-// Config implements ActionInterface.
-func (s *Session) Config() *action.Configuration {
-	return &action.Configuration{
-		RESTClientGetter: factory{clients: s.clients, namespace: s.change.Namespace},
-		Releases:         s.releases,
-		KubeClient:       s.kube,
-		Log:              func(string, ...any) {},
-	}
-}
-
-// configuration is Config with the capabilities that the render used.
-func (s *Session) configuration() (*action.Configuration, error) {
-	caps, err := s.clients.Capabilities()
-	if err != nil {
-		return nil, err
-	}
-	cfg := s.Config()
-	cfg.Capabilities = caps
-	return cfg, nil
-}
-
-func (s *Session) applier(strict bool) applier {
-	return applier{ctx: s.ctx, clients: s.clients, strict: strict}
-}
-
-// locate finds out where an object lives, and puts it into the release's
-// namespace where it has to be in one and names none.
-func (s *Session) locate(obj *unstructured.Unstructured) (object, error) {
-	gvk := obj.GroupVersionKind()
-	mapping, err := s.clients.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return object{}, fmt.Errorf("%s %s: %w", gvk.Kind, obj.GetName(), err)
-	}
-	o := object{mapping: mapping, obj: obj}
-	switch {
-	case !o.namespaced():
-		obj.SetNamespace("")
-	case obj.GetNamespace() == "":
-		obj.SetNamespace(s.change.Namespace)
-	}
-	return o, nil
-}
-
-// objects returns the objects of a release's manifest, marked as its own. They
-// are not to be modified: a manifest is parsed once for repair and report.
-func (s *Session) objects(rel *helmrelease.Release) ([]object, error) {
-	if s.parsedObjects != nil && s.parsedManifest == rel.Manifest {
-		return s.parsedObjects, nil
-	}
-	parsed, err := parseManifestString(rel.Manifest)
-	if err != nil {
-		return nil, err
-	}
-	objects := make([]object, 0, len(parsed))
-	for _, obj := range parsed {
-		o, err := s.locate(obj)
+	out := make([]*helmrelease.Release, 0, len(s.records))
+	for _, r := range slices.Backward(s.records) {
+		rel, err := s.load(r)
 		if err != nil {
 			return nil, err
 		}
-		if err := stamp(o, s.change); err != nil {
-			return nil, err
-		}
-		objects = append(objects, o)
+		out = append(out, rel)
 	}
-	s.parsedManifest, s.parsedObjects = rel.Manifest, objects
-	return objects, nil
+	return out, nil
 }
 
-// Refs names the objects of the current release.
-func (s *Session) Refs() ([]dependents.Ref, error) {
+// Config implements ActionInterface. Only its storage is of use: actions are the session's own.
+func (s *Session) Config() *action.Configuration {
+	return &action.Configuration{Releases: storage.Init(s.store), Log: func(string, ...any) {}}
+}
+
+func (s *Session) applier(ctx context.Context, strict bool) applier {
+	return applier{ctx: ctx, clients: s.clients, strict: strict}
+}
+
+// Objects names what the current release consists of. While all of it is as it
+// was when last verified, the release is not even read for that.
+func (s *Session) Objects() ([]dependents.Ref, error) {
+	if refs, ok := s.Unmoved(); ok {
+		return refs, nil
+	}
 	rel, err := s.Current()
 	if err != nil {
 		return nil, err
 	}
-	objects, err := s.objects(rel)
+	objects, err := s.trustedObjects(rel)
 	if err != nil {
 		return nil, err
 	}
 	refs := make([]dependents.Ref, 0, len(objects))
 	for _, o := range objects {
-		refs = append(refs, dependents.Ref{Mapping: o.mapping, Namespace: o.obj.GetNamespace(), Name: o.obj.GetName()})
+		refs = append(refs, o.ref())
 	}
 	return refs, nil
 }
 
-// watch has the objects' kinds watched.
-func (s *Session) watch(objects []object) error {
-	if len(objects) == 0 {
-		return nil
+// Unmoved returns the released objects if none was touched since all were
+// verified, so that there is nothing to look at.
+func (s *Session) Unmoved() ([]dependents.Ref, bool) {
+	return s.engine.tracker.Unmoved(s.change.Owner, s.change.Identity, s.mode())
+}
+
+// trustedObjects returns the objects of a stored release that may be written
+// with the identity's rights: all of them where the payload is known to be
+// Chartgate's, else those in the owner's namespace. They are not to be modified.
+func (s *Session) trustedObjects(rel *helmrelease.Release) ([]object, error) {
+	if s.parsedObjects != nil && s.parsedManifest == rel.Manifest {
+		return s.parsedObjects, nil
 	}
-	seen := map[string]bool{}
-	var kinds []*meta.RESTMapping
-	for _, o := range objects {
-		if key := o.mapping.GroupVersionKind.String(); !seen[key] {
-			seen[key] = true
-			kinds = append(kinds, o.mapping)
+	objects, err := s.parse(rel.Manifest, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !s.isWritten(PayloadDigest(rel)) {
+		objects = s.within(objects)
+	}
+	s.parsedManifest, s.parsedObjects = rel.Manifest, objects
+	return objects, nil
+}
+
+// mode of treating drift, as verifications are kept under.
+func (s *Session) mode() string { return string(s.change.Settings.Drift) }
+
+// verified records that a live object is as o says.
+func (s *Session) verified(o object, live *unstructured.Unstructured) {
+	s.engine.tracker.Verified(s.change.Owner, live, o.print())
+}
+
+// unchanged tells whether the live object is known to be as o says, or was
+// looked at since it changed and is left as it is in the given mode.
+func (s *Session) unchanged(o object, mode string) bool {
+	return s.engine.tracker.Unchanged(s.change.Owner, s.change.Identity, o.ref(), o.print(), mode)
+}
+
+// labels of the release Secret that the change writes.
+func (s *Session) labels() map[string]string {
+	return map[string]string{v1alpha1.LabelDigest: labelDigest(s.change.digest)}
+}
+
+// render renders the change, once a session.
+func (s *Session) render() (*rendering, error) {
+	if s.rendered == nil {
+		r, err := render(s.ctx, s.clients, s.change, s.nextRevision(), s.holds == holdsRelease)
+		if err != nil {
+			return nil, err
 		}
+		s.rendered = r
 	}
-	return s.tracker.Watch(s.ctx, s.change.Identity, kinds)
+	return s.rendered, nil
 }
 
-// applied records an object that is as the release says.
-func (s *Session) applied(o object, live *unstructured.Unstructured) {
-	if o.obj.GetAnnotations()[helmNameAnnotation] != "" {
-		s.tracker.Verified(s.change.Owner, live)
+// Plan is what releasing the change would write.
+type Plan struct {
+	// Revision that would be stored.
+	Revision int
+	// Payload is the digest of manifest and hooks.
+	Payload string
+	// Manifest that would be released, and the one that is; empty if nothing is.
+	Manifest, Current string
+	// Same is true when that is what is deployed: only the digest will be noted.
+	Same bool
+}
+
+// Plan renders the change and returns what releasing it would write.
+func (s *Session) Plan() (Plan, error) {
+	r, err := s.render()
+	if err != nil {
+		s.outcome.Action, s.outcome.Err = ActionInstalled, err
+		if s.holds == holdsRelease {
+			s.outcome.Action = ActionUpgraded
+		}
+		return Plan{}, err
+	}
+	p := Plan{Revision: s.nextRevision(), Manifest: r.manifest}
+	p.Payload = PayloadDigest(&helmrelease.Release{Manifest: r.manifest, Hooks: r.hooks})
+	if rel, err := s.Current(); err == nil {
+		p.Current = rel.Manifest
+		p.Same = r.sameAs(rel) && rel.Info.Status == helmrelease.StatusDeployed
+	}
+	return p, nil
+}
+
+// Begun tells the session that a revision about to be written is on record as Chartgate's.
+func (s *Session) Begun(entry v1alpha1.HistoryEntry) {
+	s.change.Written = append(slices.Clone(s.change.Written), entry)
+}
+
+// newRelease returns the change as a revision to be stored.
+func (s *Session) newRelease(r *rendering, status helmrelease.Status, description string) *helmrelease.Release {
+	now := helmNow()
+	return &helmrelease.Release{
+		Name: s.change.Name, Namespace: s.change.Namespace, Version: s.nextRevision(),
+		Chart: s.change.Chart, Config: copyValues(s.change.Values),
+		Manifest: r.manifest, Hooks: r.copyHooks(),
+		Labels: s.labels(),
+		Info: &helmrelease.Info{
+			FirstDeployed: now, LastDeployed: now, Status: status, Description: description, Notes: r.notes,
+		},
 	}
 }
 
-func (s *Session) unchanged(o object) bool {
-	return s.tracker.Unchanged(s.change.Owner, s.change.Identity, o.mapping, o.obj.GetNamespace(), o.obj.GetName())
+// store a revision that is new.
+func (s *Session) create(rel *helmrelease.Release) error {
+	if err := s.store.Create(recordKey(rel), rel); err != nil {
+		return err
+	}
+	s.outcome.Attempted = true
+	return nil
+}
+
+// end stores how a revision ended.
+func (s *Session) end(rel *helmrelease.Release, status helmrelease.Status, description string) error {
+	rel.SetStatus(status, description)
+	rel.Labels = maps.Clone(rel.Labels)
+	return s.store.Update(recordKey(rel), rel)
+}
+
+// finish notes how an action ended, and reads what is stored now.
+func (s *Session) finish(err error) error {
+	s.parsedObjects, s.parsedManifest = nil, ""
+	if readErr := s.readRecords(); err == nil {
+		err = readErr
+	}
+	if err != nil {
+		s.outcome.Err = err
+	}
+	return err
 }

@@ -45,8 +45,13 @@ func NewBuffer(snapshot *unstructured.Unstructured) *Buffer {
 	}
 }
 
-// Conditions returns what the plugin recorded, in its own words.
-func (b *Buffer) Conditions() []metav1.Condition { return b.conditions }
+// Conditions returns what the plugin recorded, in its own words. A nil buffer recorded nothing.
+func (b *Buffer) Conditions() []metav1.Condition {
+	if b == nil {
+		return nil
+	}
+	return b.conditions
+}
 
 // Gone tells whether the plugin is through with a resource that is being
 // deleted: its finalizer is off.

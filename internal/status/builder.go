@@ -94,10 +94,13 @@ func (b *Builder) NotDeployed() *Builder {
 	return b.Deployed(Release{}, "")
 }
 
-// Wrote adds a revision that Chartgate wrote, with the digest of its payload.
-func (b *Builder) Wrote(revision int64, payload string) *Builder {
-	b.status.History = slices.DeleteFunc(b.status.History, func(h v1alpha1.HistoryEntry) bool { return h.Revision >= revision })
-	b.status.History = append(b.status.History, v1alpha1.HistoryEntry{Revision: revision, Digest: payload})
+// Wrote adds revisions that Chartgate wrote or is about to write, with the
+// digests of their payloads. Later ones that were on record are no more.
+func (b *Builder) Wrote(entries ...v1alpha1.HistoryEntry) *Builder {
+	for _, e := range entries {
+		b.status.History = slices.DeleteFunc(b.status.History, func(h v1alpha1.HistoryEntry) bool { return h.Revision >= e.Revision })
+		b.status.History = append(b.status.History, e)
+	}
 	if extra := len(b.status.History) - maxHistory; extra > 0 {
 		b.status.History = slices.Delete(b.status.History, 0, extra)
 	}
@@ -129,6 +132,18 @@ func (b *Builder) Settled() *Builder {
 // HandledReconcileAt notes which request for a reconcile was acted on.
 func (b *Builder) HandledReconcileAt(value string) *Builder {
 	b.status.LastHandledReconcileAt = value
+	return b
+}
+
+// HandledResume notes which request to resume was acted on.
+func (b *Builder) HandledResume(value string) *Builder {
+	b.status.LastHandledResume = value
+	return b
+}
+
+// Drop removes a condition.
+func (b *Builder) Drop(conditionType string) *Builder {
+	meta.RemoveStatusCondition(&b.status.Conditions, conditionType)
 	return b
 }
 

@@ -68,9 +68,9 @@ func TestPendingCountsFailuresOfOneChange(t *testing.T) {
 func TestHistoryIsBoundedAndHasEachRevisionOnce(t *testing.T) {
 	b := NewBuilder(v1alpha1.CommonStatus{}, 1, noon)
 	for i := range int64(30) {
-		b.Wrote(i+1, "d")
+		b.Wrote(v1alpha1.HistoryEntry{Revision: i + 1, Digest: "d"})
 	}
-	b.Wrote(30, "again")
+	b.Wrote(v1alpha1.HistoryEntry{Revision: 30, Digest: "again"})
 	h := b.Status().History
 	if len(h) != maxHistory || h[len(h)-1].Revision != 30 || h[len(h)-1].Digest != "again" || h[0].Revision != 11 {
 		t.Errorf("history: %+v", h)

@@ -66,7 +66,8 @@ var obsolete = []string{"deployedRelease"}
 
 // Write makes the status of the resource the given one, by one patch of what
 // differs, and none where nothing does. The resource being gone is no error.
-// On success obj holds the new status.
+// On success obj holds the new status, with the resource version and finalizers
+// that the server has then; its spec stays the one that was read.
 func (w *Writer) Write(ctx context.Context, obj *unstructured.Unstructured, next v1alpha1.CommonStatus) (changed bool, err error) {
 	want, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&next)
 	if err != nil {
@@ -91,6 +92,8 @@ func (w *Writer) Write(ctx context.Context, obj *unstructured.Unstructured, next
 	}
 	stored, _ := live.Object["status"].(map[string]any)
 	obj.Object["status"] = stored
+	obj.SetFinalizers(live.GetFinalizers())
+	obj.SetResourceVersion(live.GetResourceVersion())
 	w.mu.Lock()
 	w.sent[obj.GetUID()] = sent{status: want, stored: runtime.DeepCopyJSON(stored), version: live.GetResourceVersion()}
 	w.mu.Unlock()

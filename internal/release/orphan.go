@@ -1,0 +1,69 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/operator-framework/operator-lib/handler"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
+)
+
+// Orphan lets go of the release: it and its objects stay, and no longer point to their owner.
+// It returns the names of the objects.
+func (s *Session) Orphan() ([]string, error) {
+	if err := s.readRecords(); err != nil {
+		return nil, err
+	}
+	owner := OwnerLabel(s.change.Owner.GroupVersionKind().GroupKind())
+	if len(s.records) == 0 || ownerOf(s.records) != owner {
+		return nil, nil
+	}
+	ctx, cancel := s.bounded()
+	defer cancel()
+	t := newTransition(s, s.applier(ctx, false))
+	if err := s.former(t, s.nextVersion()); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, o := range t.before {
+		if err := s.disown(t.applier, o); err != nil {
+			return nil, timedOut(ctx, err)
+		}
+		names = append(names, o.String())
+	}
+	slices.Sort(names)
+	for _, r := range s.records {
+		drop := map[string]*string{v1alpha1.LabelOwner: nil, v1alpha1.LabelRevision: nil, v1alpha1.LabelDigest: nil, v1alpha1.LabelHolder: nil}
+		if _, err := s.store.Relabel(r, drop, true); err != nil {
+			return nil, fmt.Errorf("let go of revision %d of release %s: %w", r.Version, r.Name, err)
+		}
+	}
+	s.engine.Forget(s.change.Namespace, s.change.Name)
+	return names, nil
+}
+
+// disown takes the way back to the owner off an object, so that it outlives the owner.
+func (s *Session) disown(a applier, o object) error {
+	live, err := a.get(o)
+	if err != nil || live == nil || !ownedBy(live, s.change) {
+		return err
+	}
+	bare := o.obj.DeepCopy()
+	refs := slices.DeleteFunc(bare.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == s.change.Owner.GetUID() })
+	bare.SetOwnerReferences(refs)
+	if len(refs) == 0 {
+		unstructured.RemoveNestedField(bare.Object, "metadata", "ownerReferences")
+	}
+	annotations := bare.GetAnnotations()
+	delete(annotations, handler.TypeAnnotation)
+	delete(annotations, handler.NamespacedNameAnnotation)
+	bare.SetAnnotations(annotations)
+	_, _, err = a.patchTo(o, o.obj, bare, o.obj, live)
+	return err
+}
