@@ -151,10 +151,15 @@ func setUp(ctx context.Context, mgr manager.Manager, cfg *rest.Config, kinds []k
 		return err
 	}
 	wakes := reconciler.NewWakes()
-	tracker := dependents.NewTracker(ctx, pool, watchNamespaces(), mgr.GetLogger().WithName("dependents"), wakes.Wake)
+	wake := func(owner dependents.Owner) {
+		if namespaces := watchNamespaces(); len(namespaces) == 0 || slices.Contains(namespaces, owner.Namespace) {
+			wakes.Wake(owner)
+		}
+	}
+	tracker := dependents.NewTracker(ctx, pool, watchNamespaces(), mgr.GetLogger().WithName("dependents"), wake)
 	var engine *release.Engine
 	releases := store.New(ctx, pool, watchNamespaces(), mgr.GetLogger().WithName("store"), func(namespace, name string) { engine.Changed(namespace, name) })
-	engine = release.NewEngine(release.Options{Pool: pool, Tracker: tracker, Store: releases, Holder: holder(), Wake: wakes.Wake})
+	engine = release.NewEngine(release.Options{Pool: pool, Tracker: tracker, Store: releases, Holder: holder(), Wake: wake})
 	gates := gate.NewSet(evaluators())
 	recorder := newRecorder(ctx, operator.Kubernetes)
 	for _, k := range kinds {

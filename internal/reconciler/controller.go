@@ -97,7 +97,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		},
 		sourceHooks: 2, client: mgr.GetClient(),
 		reserved: &reservedFields{gvk: o.GroupVersionKind, client: o.Discovery.OpenAPIV3()},
-		selector: selector, tracker: o.Tracker, writer: status.NewWriter(mgr.GetClient()),
+		selector: selector, tracker: o.Tracker, writer: status.NewWriter(mgr.GetClient()), waits: newWaits(),
 		recorder: o.Recorder, period: o.Period, clock: o.Clock,
 	}
 	c, err := controller.New(name, mgr, controller.Options{

@@ -42,6 +42,7 @@ const (
 // Without a buffer, nothing but readiness can have changed.
 func (r *Reconciler) succeeded(ctx context.Context, req *Request, buffer *status.Buffer) (reconcile.Result, error) {
 	out := req.Session.Outcome()
+	r.waits.clear(req.Object.GetUID())
 	b := r.builder(req).Settled().Plugin(buffer.Conditions())
 	r.handled(req, b)
 	ready, err := r.observe(ctx, req, b)
@@ -83,7 +84,7 @@ func (r *Reconciler) observe(ctx context.Context, req *Request, b *status.Builde
 	switch {
 	case req.Standing.RolledBack:
 		digest = ""
-	case out.Err != nil:
+	case req.Pending && (out.Err != nil || out.RolledBackTo > 0):
 		digest = req.Status.AppliedDigest
 	}
 	st := b.Status()
@@ -185,6 +186,7 @@ func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Bu
 	} else {
 		b.Progressing(reason, message)
 		result.RequeueAfter = backOff(failures, out.Attempted)
+		r.waits.set(req.Object.GetUID(), req.Change.Digest(), r.clock.Now().Add(result.RequeueAfter))
 	}
 	if req.Pending && phase != req.Status.Phase {
 		r.event(req, eventWarning, v1alpha1.EventDeploymentFailed, "%s", message)
@@ -236,22 +238,43 @@ func (r *Reconciler) hold(ctx context.Context, req *Request) (reconcile.Result, 
 	return r.repair(ctx, req, b)
 }
 
-// repairOnly keeps up what is released while a change that failed waits for a new one.
-func (r *Reconciler) repairOnly(ctx context.Context, req *Request) (reconcile.Result, error) {
-	return r.repair(ctx, req, r.builder(req))
+// repairOnly keeps up what is released while a change that failed waits.
+func (r *Reconciler) repairOnly(ctx context.Context, req *Request, wait time.Duration) (reconcile.Result, error) {
+	result, err := r.repair(ctx, req, r.builder(req))
+	result.RequeueAfter = wait
+	return result, err
 }
 
-// repair puts the current release's objects back, if there is a release.
+// repair puts the deployed release's objects back, if there is a release. A
+// rollback that did not get to its end is finished.
 func (r *Reconciler) repair(ctx context.Context, req *Request, b *status.Builder) (reconcile.Result, error) {
-	rel, err := req.Session.Deployed()
-	if err == nil {
-		if err := req.Session.Reconcile(rel); err != nil {
+	result := reconcile.Result{RequeueAfter: r.period}
+	if req.Session.Unfinished() {
+		if err := req.Session.FinishRollback(); err != nil {
 			return reconcile.Result{}, err
 		}
-		r.reportRepair(req, req.Session.Outcome())
-		r.reportDrift(req, b)
+		if _, err := r.observe(ctx, req, b); err != nil {
+			return reconcile.Result{}, err
+		}
+		r.event(req, eventWarning, v1alpha1.EventRolledBack, "release %s was rolled back to revision %d", req.Change.Name, req.Session.Outcome().RolledBackTo)
+		return result, r.write(ctx, req, b)
 	}
-	return reconcile.Result{RequeueAfter: r.period}, r.write(ctx, req, b)
+	if _, unmoved := req.Session.Unmoved(); unmoved {
+		return result, r.write(ctx, req, b)
+	}
+	rel, err := req.Session.Deployed()
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return result, r.write(ctx, req, b)
+	}
+	if err == nil {
+		err = req.Session.Reconcile(rel)
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	r.reportRepair(req, req.Session.Outcome())
+	r.reportDrift(req, b)
+	return result, r.write(ctx, req, b)
 }
 
 // refuse reports a resource that did not get through the hooks.

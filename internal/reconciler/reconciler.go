@@ -42,6 +42,7 @@ type Reconciler struct {
 	tracker     *dependents.Tracker
 	client      client.Client
 	writer      *status.Writer
+	waits       *waits
 	recorder    record.EventRecorder
 	period      time.Duration
 	clock       clock.PassiveClock
@@ -97,7 +98,9 @@ func (r *Reconciler) release(ctx context.Context, req *Request) (reconcile.Resul
 	case req.Pending && req.Held:
 		return r.hold(ctx, req)
 	case req.Pending && r.givenUp(req):
-		return r.repairOnly(ctx, req)
+		return r.repairOnly(ctx, req, r.period)
+	case req.Pending && r.backsOff(req) > 0:
+		return r.repairOnly(ctx, req, r.backsOff(req))
 	case req.Pending:
 		plan, err := req.Session.Plan()
 		if err != nil {
@@ -141,11 +144,24 @@ func (r *Reconciler) givenUp(req *Request) bool {
 	if st.Pending == nil || st.Pending.Digest != req.Change.Digest() {
 		return false
 	}
-	if req.Object.GetAnnotations()[v1alpha1.AnnotationReconcileAt] != st.LastHandledReconcileAt {
+	if asked(req) {
 		return false
 	}
 	stalled := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionStalled)
 	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1alpha1.ReasonOwnershipConflict
+}
+
+// backsOff tells how long this very change, which failed, is to wait before it is tried again.
+func (r *Reconciler) backsOff(req *Request) time.Duration {
+	if asked(req) {
+		return 0
+	}
+	return r.waits.left(req.Object.GetUID(), req.Change.Digest(), r.clock.Now())
+}
+
+// asked tells whether somebody asks for a reconcile by annotation.
+func asked(req *Request) bool {
+	return req.Object.GetAnnotations()[v1alpha1.AnnotationReconcileAt] != req.Status.LastHandledReconcileAt
 }
 
 // begin says that the change is being released, before anything is, and puts
@@ -170,6 +186,7 @@ func (r *Reconciler) begin(ctx context.Context, req *Request, plan release.Plan)
 func (r *Reconciler) forget(req *Request) {
 	r.tracker.Forget(r.owner(req))
 	r.writer.Forget(req.Object.GetUID())
+	r.waits.clear(req.Object.GetUID())
 }
 
 func (r *Reconciler) owner(req *Request) dependents.Owner {

@@ -47,25 +47,38 @@ func (s *Session) settle(version int) {
 	}
 }
 
-// pruneTries drops failed tries of this very change, with the rollbacks that
-// followed them, before the next try: history does not grow with tries.
+// pruneTries drops failed tries of this very change before the next one:
+// history does not grow with tries.
 func (s *Session) pruneTries() error {
-	first := slices.IndexFunc(s.records, s.isTry)
-	if first < 0 {
+	if !slices.ContainsFunc(s.records, s.isTry) {
 		return nil
 	}
-	deployed := ""
-	if i := lastWith(s.records, helmrelease.StatusDeployed); i >= 0 {
-		deployed = s.records[i].Labels[v1alpha1.LabelDigest]
-	}
-	for _, r := range s.records[first : len(s.records)-1] {
-		copied := r.Status == helmrelease.StatusSuperseded && r.Labels[v1alpha1.LabelDigest] == deployed
-		if !s.isTry(r) && !copied {
+	for _, r := range s.records[:len(s.records)-1] {
+		if !s.isTry(r) {
 			continue
 		}
 		if err := s.store.Prune(r); err != nil {
 			return fmt.Errorf("drop revision %d of release %s: %w", r.Version, r.Name, err)
 		}
+	}
+	return s.readRecords()
+}
+
+// pruneRollbacks drops superseded revisions that only repeat the one before
+// them: earlier rollbacks of tries that failed.
+func (s *Session) pruneRollbacks() error {
+	last := ""
+	for _, r := range s.records {
+		if r.Status != helmrelease.StatusSuperseded {
+			continue
+		}
+		digest := r.Labels[v1alpha1.LabelDigest]
+		if digest != "" && digest == last {
+			if err := s.store.Prune(r); err != nil {
+				return err
+			}
+		}
+		last = digest
 	}
 	return s.readRecords()
 }

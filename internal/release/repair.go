@@ -22,11 +22,7 @@ import (
 // release that were changed or removed since they were last verified, and puts
 // them back, or reports them, as the settings say.
 func (s *Session) Reconcile(rel *helmrelease.Release) error {
-	err := s.repair(rel)
-	if err != nil {
-		s.outcome.Err = err
-	}
-	return err
+	return s.failed(s.repair(rel))
 }
 
 func (s *Session) repair(rel *helmrelease.Release) error {

@@ -229,11 +229,11 @@ type Plan struct {
 func (s *Session) Plan() (Plan, error) {
 	r, err := s.render()
 	if err != nil {
-		s.outcome.Action, s.outcome.Err = ActionInstalled, err
+		s.outcome.Action = ActionInstalled
 		if s.holds == holdsRelease {
 			s.outcome.Action = ActionUpgraded
 		}
-		return Plan{}, err
+		return Plan{}, s.failed(err)
 	}
 	p := Plan{Revision: s.nextRevision(), Manifest: r.manifest}
 	p.Payload = PayloadDigest(&helmrelease.Release{Manifest: r.manifest, Hooks: r.hooks})
@@ -285,8 +285,14 @@ func (s *Session) finish(err error) error {
 	if readErr := s.readRecords(); err == nil {
 		err = readErr
 	}
-	if err != nil {
-		s.outcome.Err = err
+	return s.failed(err)
+}
+
+// failed notes an error, if it is one, with the change's secrets taken out.
+func (s *Session) failed(err error) error {
+	if err == nil {
+		return nil
 	}
-	return err
+	s.outcome.Err = s.Redact(err)
+	return s.outcome.Err
 }

@@ -38,9 +38,9 @@ func (s *Session) Upgrade(_, _ string, _ *chart.Chart, _ map[string]any, opts ..
 	if settings.DryRun {
 		rel, err := s.wouldBe(current)
 		if err != nil {
-			s.outcome.Action, s.outcome.Err = ActionUpgraded, err
+			s.outcome.Action = ActionUpgraded
 		}
-		return rel, err
+		return rel, s.failed(err)
 	}
 	s.outcome.Action = ActionUpgraded
 	rel, err := s.upgrade(settings)
@@ -194,6 +194,25 @@ func (s *Session) rollBack(cause error) error {
 	return cause
 }
 
+// Unfinished tells whether the newest revision failed while an earlier one is
+// deployed: its rollback was interrupted, or never begun.
+func (s *Session) Unfinished() bool {
+	return s.holds == holdsRelease && s.newest().Status == helmrelease.StatusFailed && lastWith(s.records, helmrelease.StatusDeployed) >= 0
+}
+
+// FinishRollback takes an unfinished release back to the revision that is deployed.
+func (s *Session) FinishRollback() error {
+	deployed, err := s.Deployed()
+	if err != nil {
+		return err
+	}
+	if err := s.finish(s.rollBackTo(deployed)); err != nil {
+		return err
+	}
+	s.outcome.RolledBackTo = deployed.Version
+	return nil
+}
+
 func (s *Session) rollBackTo(deployed *helmrelease.Release) error {
 	rel := *deployed
 	info := *deployed.Info
@@ -211,6 +230,7 @@ func (s *Session) rollBackTo(deployed *helmrelease.Release) error {
 	if err == nil {
 		if err = s.end(&rel, helmrelease.StatusDeployed, description); err == nil {
 			s.settle(rel.Version)
+			_ = s.pruneRollbacks() // or the next time
 			return nil
 		}
 	}

@@ -103,13 +103,17 @@ data: {has: "{{ hasKey .Values "drop" }}"}
 	k.WaitReady("one")
 	m.Stop()
 	m.Start()
-	k.Create("two", nil)
-	k.WaitReady("two")
+	start = reconciles(t, k)
+	e.Eventually("the new operator has looked at it", func() error {
+		if reconciles(t, k) < start+3 {
+			return fmt.Errorf("too few")
+		}
+		return nil
+	})
 	if got := e.Object("v1", "Secret", "one-generated").Object["data"].(map[string]any)["password"]; got != password {
 		t.Errorf("the password was generated again")
 	}
 	e.WantHistory("one", "1:superseded 2:deployed")
-	k.Delete("two")
 	k.Delete("one")
 	if e.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "smalls."+group) == nil {
 		t.Error("a CRD of crds/ was deleted with a release")

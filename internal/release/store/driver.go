@@ -105,7 +105,7 @@ func (d *Driver) load(key string) (*helmrelease.Release, error) {
 	}
 	rel, size, err := d.decodeSecret(secret)
 	if err == nil {
-		err = rec.check(rel)
+		err = rec.check(rel, d.namespace)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("release Secret %s: %w", o.key, err)
@@ -118,9 +118,9 @@ func (d *Driver) load(key string) (*helmrelease.Release, error) {
 }
 
 // check tells whether a Secret's content is the release that its name promises.
-func (r Record) check(rel *helmrelease.Release) error {
-	if rel.Name != r.Name || rel.Version != r.Version {
-		return errors.New("its content is a release of another name or revision")
+func (r Record) check(rel *helmrelease.Release, namespace string) error {
+	if rel.Name != r.Name || rel.Version != r.Version || rel.Namespace != "" && rel.Namespace != namespace {
+		return errors.New("its content is a release of another name, revision or namespace")
 	}
 	return nil
 }

@@ -277,6 +277,7 @@ func TestForgedSecretsHarmNobody(t *testing.T) {
 		{"7", map[string]string{"parts": `{"names":["sh.helm.release.v1.f.v7.0123456789.0"]}`}, "there is no Secret"},
 		{"8", map[string]string{"release": string(toBase64(payload))}, "another name"},
 		{"9", map[string]string{"release": string(toBase64([]byte(`{"name":"f","version":9}`)))}, "status"},
+		{"10", map[string]string{"release": string(toBase64([]byte(`{"name":"f","version":10,"namespace":"kube-system","info":{}}`)))}, "namespace"},
 		{"nine", nil, ""},
 		{"-1", nil, ""},
 	} {
@@ -300,8 +301,8 @@ func TestForgedSecretsHarmNobody(t *testing.T) {
 	d := newOperator(t, cluster.Config(), "forged/1").driver(t, ns, Options{})
 	records, err := d.Records("f")
 	must(t, err)
-	if len(records) != 9 || records[8].Version != 9 {
-		t.Errorf("got %d records, want 9", len(records))
+	if len(records) != 10 || records[9].Version != 10 {
+		t.Errorf("got %d records, want 10", len(records))
 	}
 	if rels, err := d.List(func(*helmrelease.Release) bool { return true }); err != nil || len(rels) != 0 {
 		t.Errorf("got %v, error %v", rels, err)

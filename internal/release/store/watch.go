@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/chartgate/chartgate/internal/identity"
 )
@@ -60,7 +60,7 @@ func (v *view) run(ctx context.Context, clients *identity.Clients) {
 		where = "all namespaces"
 	}
 	log := v.store.log.WithValues("namespace", where, "identity", v.scope.id.String())
-	ctx = klog.NewContext(ctx, log)
+	ctx = logr.NewContext(ctx, log)
 	reflector := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, v, cache.ReflectorOptions{
 		Name: "releases in " + where, TypeDescription: "release Secrets",
 		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 5 * time.Second},
