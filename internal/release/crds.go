@@ -67,7 +67,6 @@ func (s *Session) installCRDs(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("wait for the chart's CRDs to be served: %w", err)
 	}
-	s.clients.Invalidate()
 	return nil
 }
 

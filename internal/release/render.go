@@ -35,7 +35,7 @@ type rendering struct {
 // render renders the change's chart as Helm would. Errors are terminal: they
 // come from values, schema or templates, unless a lookup could not be answered.
 func render(ctx context.Context, clients *identity.Clients, change Change, revision int, upgrade bool) (*rendering, error) {
-	caps, err := clients.Capabilities()
+	caps, err := clients.Capabilities(ctx)
 	if err != nil {
 		return nil, err
 	}

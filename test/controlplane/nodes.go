@@ -37,6 +37,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	kwok, err := c.startClient(Kwok, "kwok", func(string) []string {
 		return []string{
 			"--config=" + config,
+			"--node-lease-duration-seconds=40", // without leases the nodes are taken for dead after a while
 			"--manage-all-nodes=false",
 			"--manage-nodes-with-annotation-selector=" + simulatedKey + "=" + simulatedValue,
 		}
