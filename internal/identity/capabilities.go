@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/client-go/discovery"
@@ -19,19 +20,27 @@ type capabilities struct {
 	mu    sync.Mutex
 	known *chartutil.Capabilities
 	etag  string // of the list of APIs
+	asked time.Time
 }
 
 // Capabilities returns what the API server is and serves, as charts see it in
 // .Capabilities. The answer is cached for as long as the API server says, on one
-// conditional request, that its list of APIs is the same.
+// conditional request, that its list of APIs is the same. Calls that wait for
+// each other share a request.
 func (c *Clients) Capabilities(ctx context.Context) (*chartutil.Capabilities, error) {
+	arrived := time.Now()
 	c.capabilities.mu.Lock()
 	defer c.capabilities.mu.Unlock()
+	if c.capabilities.known != nil && c.capabilities.asked.After(arrived) {
+		return c.capabilities.known.Copy(), nil // asked for by somebody who came after this call
+	}
+	asked := time.Now()
 	etag, same, err := c.listOfAPIs(ctx, c.capabilities.etag)
 	if err != nil {
 		return nil, fmt.Errorf("API versions that the server serves: %w", err)
 	}
 	if same && c.capabilities.known != nil {
+		c.capabilities.asked = asked
 		return c.capabilities.known.Copy(), nil
 	}
 	version, err := c.discovery.ServerVersion()
@@ -62,7 +71,7 @@ func (c *Clients) Capabilities(ctx context.Context) (*chartutil.Capabilities, er
 		KubeVersion: chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
 		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
 	}
-	c.capabilities.etag = etag
+	c.capabilities.etag, c.capabilities.asked = etag, asked
 	return c.capabilities.known.Copy(), nil
 }
 

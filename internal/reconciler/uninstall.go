@@ -45,12 +45,11 @@ func (r *Reconciler) inherit(ctx context.Context, req *Request) error {
 
 // uninstall removes the release of a resource that is being deleted.
 func (r *Reconciler) uninstall(ctx context.Context, req *Request) (reconcile.Result, error) {
+	r.inputs.Forget(r.owner(req)) // no gate is asked any more
 	finalizers := req.Object.GetFinalizers()
-	if !slices.Contains(finalizers, Finalizer) {
-		if !slices.Contains(finalizers, legacyFinalizer) {
-			return reconcile.Result{}, nil
-		}
-		req.Object.SetFinalizers(append(slices.Clone(finalizers), Finalizer)) // for the plugin; never sent
+	legacy := slices.Contains(finalizers, legacyFinalizer)
+	if !legacy && !slices.Contains(finalizers, Finalizer) {
+		return reconcile.Result{}, nil
 	}
 	if req.Status.Phase != v1alpha1.PhaseUninstalling {
 		message := "uninstalling release " + req.Status.ReleaseName
@@ -58,6 +57,9 @@ func (r *Reconciler) uninstall(ctx context.Context, req *Request) (reconcile.Res
 		if err := r.write(ctx, req, b); err != nil {
 			return reconcile.Result{}, err
 		}
+	}
+	if !slices.Contains(req.Object.GetFinalizers(), Finalizer) {
+		req.Object.SetFinalizers(append(req.Object.GetFinalizers(), Finalizer)) // for the plugin; never sent
 	}
 	for _, hook := range r.hooks[:r.sourceHooks] {
 		if hook.PreReconcile(ctx, req) != nil {
@@ -80,8 +82,19 @@ func (r *Reconciler) uninstall(ctx context.Context, req *Request) (reconcile.Res
 		}
 		return r.retryUninstall(ctx, req, err)
 	}
+	if legacy {
+		if err := r.letGo(ctx, req); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	r.forget(req)
 	return reconcile.Result{}, nil
+}
+
+// letGo takes the finalizers off a resource whose release is dealt with.
+func (r *Reconciler) letGo(ctx context.Context, req *Request) error {
+	_, err := status.PatchFinalizers(ctx, r.client, req.Object, req.Object.GetFinalizers(), req.Object.GetResourceVersion(), nil, []string{Finalizer, legacyFinalizer})
+	return err
 }
 
 // orphan lets the resource go and leaves its release in place.
@@ -90,8 +103,7 @@ func (r *Reconciler) orphan(ctx context.Context, req *Request) (reconcile.Result
 	if err != nil {
 		return r.retryUninstall(ctx, req, err)
 	}
-	_, err = status.PatchFinalizers(ctx, r.client, req.Object, req.Object.GetFinalizers(), req.Object.GetResourceVersion(), nil, []string{Finalizer, legacyFinalizer})
-	if err != nil {
+	if err := r.letGo(ctx, req); err != nil {
 		return reconcile.Result{}, err
 	}
 	if len(objects) > 0 {

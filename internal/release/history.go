@@ -67,6 +67,9 @@ func (s *Session) pruneTries() error {
 // pruneRollbacks drops superseded revisions that only repeat the one before
 // them: earlier rollbacks of tries that failed.
 func (s *Session) pruneRollbacks() error {
+	if err := s.readRecords(); err != nil {
+		return err
+	}
 	last := ""
 	for _, r := range s.records {
 		if r.Status != helmrelease.StatusSuperseded {

@@ -82,7 +82,8 @@ func (s *Session) locate(obj *unstructured.Unstructured) (object, error) {
 }
 
 // parse returns the objects of a manifest, marked as the release's own. Objects
-// of kinds that are not served (any more) are an error unless absent takes them.
+// that cannot be there, since their kind is not served (any more) or they have
+// no name, are an error unless absent takes them.
 func (s *Session) parse(manifest string, absent func(*unstructured.Unstructured)) ([]object, error) {
 	parsed, err := parseManifest(strings.NewReader(manifest))
 	if err != nil {
@@ -91,6 +92,13 @@ func (s *Session) parse(manifest string, absent func(*unstructured.Unstructured)
 	objects := make([]object, 0, len(parsed))
 	seen := make(map[objectKey]bool, len(parsed))
 	for _, obj := range parsed {
+		if obj.GetName() == "" {
+			if absent == nil {
+				return nil, terminal(CauseRender, fmt.Errorf("the chart makes a %s without a name", obj.GetKind()))
+			}
+			absent(obj)
+			continue
+		}
 		o, err := s.locate(obj)
 		if meta.IsNoMatchError(err) && absent != nil {
 			absent(obj)

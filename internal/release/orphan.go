@@ -20,8 +20,7 @@ func (s *Session) Orphan() ([]string, error) {
 	if err := s.readRecords(); err != nil {
 		return nil, err
 	}
-	owner := OwnerLabel(s.change.Owner.GroupVersionKind().GroupKind())
-	if len(s.records) == 0 || ownerOf(s.records) != owner {
+	if len(s.records) == 0 || !s.owned() {
 		return nil, nil
 	}
 	ctx, cancel := s.bounded()

@@ -104,7 +104,11 @@ func sortRendered(chrt *chart.Chart, files map[string]string) (*rendering, error
 
 // sameAs tells whether the rendering is what the release holds already.
 func (r *rendering) sameAs(rel *helmrelease.Release) bool {
-	if r.manifest != rel.Manifest || len(r.hooks) != len(rel.Hooks) {
+	return r.manifest == rel.Manifest && r.sameHooks(rel)
+}
+
+func (r *rendering) sameHooks(rel *helmrelease.Release) bool {
+	if len(r.hooks) != len(rel.Hooks) {
 		return false
 	}
 	stored := make(map[string]int, len(rel.Hooks))

@@ -162,39 +162,6 @@ func (s *Session) checkOwner() error {
 	}
 }
 
-// adopt makes a release that somebody else installed the owner's, with no new
-// revision. If the change renders to just that release, it is applied already.
-func (s *Session) adopt() error {
-	newest := s.newest()
-	if newest.Status.IsPending() {
-		return s.unlock()
-	}
-	labels := map[string]*string{
-		v1alpha1.LabelOwner:    new(OwnerLabel(s.change.Owner.GroupVersionKind().GroupKind())),
-		v1alpha1.LabelRevision: new(strconv.Itoa(newest.Version)),
-	}
-	same := false
-	if newest.Status == helmrelease.StatusDeployed && s.change.Chart != nil {
-		rel, err := s.load(newest)
-		if err != nil {
-			return err
-		}
-		r, err := render(s.ctx, s.clients, s.change, newest.Version, newest.Version > 1)
-		if err != nil {
-			return err
-		}
-		if same = r.sameAs(rel); same {
-			labels[v1alpha1.LabelDigest] = new(labelDigest(s.change.digest))
-			s.trust(newest.Version, PayloadDigest(rel))
-		}
-	}
-	if _, err := s.store.Relabel(newest, labels, true); err != nil {
-		return fmt.Errorf("adopt release %s: %w", s.change.Name, err)
-	}
-	s.outcome.Adopted = true
-	return s.readRecords()
-}
-
 // unlock ends what is pending and nobody works on any more: what carries a
 // holder is Chartgate's, and one resource is served by one operator at a time;
 // what carries none is a person's, and is given the time that an action may take.

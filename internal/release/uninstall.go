@@ -30,8 +30,7 @@ func (s *Session) Uninstall(_ string, opts ...helmclient.UninstallOption) (*helm
 	if err := s.readRecords(); err != nil {
 		return nil, s.finish(err)
 	}
-	owner := OwnerLabel(s.change.Owner.GroupVersionKind().GroupKind())
-	if len(s.records) == 0 || ownerOf(s.records) != owner {
+	if len(s.records) == 0 || !s.owned() {
 		if err := s.sweep(); err != nil { // somebody else's, or gone: ours does not exist
 			return nil, s.finish(err)
 		}
