@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	helmclient "github.com/operator-framework/helm-operator-plugins/pkg/client"
@@ -117,8 +118,8 @@ func (e *Engine) ReleaseName(ctx context.Context, owner *unstructured.Unstructur
 // ownerOf returns the owner that the labels of a release's revisions name:
 // Helm before 3.13 doesn't copy labels to the revisions it makes.
 func ownerOf(records []store.Record) string {
-	for i := len(records) - 1; i >= 0; i-- {
-		if owner := records[i].Labels[v1alpha1.LabelOwner]; owner != "" {
+	for _, r := range slices.Backward(records) {
+		if owner := r.Labels[v1alpha1.LabelOwner]; owner != "" {
 			return owner
 		}
 	}

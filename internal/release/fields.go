@@ -5,6 +5,7 @@ package release
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -132,7 +133,7 @@ func manages(entry metav1.ManagedFieldsEntry, path ...string) bool {
 		return false
 	}
 	var fields map[string]any
-	if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 		return false
 	}
 	_, found, err := unstructured.NestedFieldNoCopy(fields, path...)
@@ -142,9 +143,7 @@ func manages(entry metav1.ManagedFieldsEntry, path ...string) bool {
 // union merges two contents of an object: what either has is in it, and b's value where both have one.
 func union(a, b map[string]any) map[string]any {
 	out := make(map[string]any, len(a)+len(b))
-	for key, v := range a {
-		out[key] = v
-	}
+	maps.Copy(out, a)
 	for key, v := range b {
 		switch w := v.(type) {
 		case map[string]any:

@@ -91,7 +91,7 @@ func TestReplicasOfAnAutoscalerAreItsOwn(t *testing.T) {
 	entry := func(manager, subresource string) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{
 			Manager: manager, Subresource: subresource,
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
 		}}
 	}
 	cases := map[string]struct {

@@ -58,13 +58,13 @@ func (r lookupResource) Namespace(namespace string) dynamic.ResourceInterface {
 
 // Get implements dynamic.ResourceInterface.
 func (r lookupResource) Get(_ context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
-	obj, err := r.ResourceInterface.Get(r.lookups.ctx, name, o, sub...)
+	obj, err := r.ResourceInterface.Get(r.lookups.ctx, name, o, sub...) //nolint:contextcheck // Helm passes none of use
 	return obj, r.keep(err)
 }
 
 // List implements dynamic.ResourceInterface.
 func (r lookupResource) List(_ context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	list, err := r.ResourceInterface.List(r.lookups.ctx, o)
+	list, err := r.ResourceInterface.List(r.lookups.ctx, o) //nolint:contextcheck // Helm passes none of use
 	return list, r.keep(err)
 }
 

@@ -198,7 +198,7 @@ func eachKind(list []object, f func(i int) error) error {
 func sortedByKey(objects []object) []object {
 	slices.SortFunc(objects, func(a, b object) int {
 		x, y := a.key(), b.key()
-		return cmp.Or(strings.Compare(x.GroupKind.String(), y.GroupKind.String()),
+		return cmp.Or(strings.Compare(x.String(), y.String()),
 			strings.Compare(x.namespace, y.namespace), strings.Compare(x.name, y.name))
 	})
 	return objects
