@@ -72,6 +72,7 @@ generate: controller-gen ## Generate DeepCopy methods.
 .PHONY: manifests
 manifests: controller-gen kustomize ## Generate the CRDs and set the version in the manifests.
 	$(CONTROLLER_GEN) crd paths=./api/base output:crd:dir=internal/chartgen/base
+	$(CONTROLLER_GEN) crd paths=./api/v1alpha1 output:crd:dir=config/crd/bases
 	go run ./cmd/chartgen crd --chart helm-charts/guestbook --kind Guestbook --short-name gb --output config/crd/bases
 	cd config/manager && $(KUSTOMIZE) edit set image controller=ghcr.io/chartgate/chartgate:v$$(cat ../../VERSION)
 
@@ -125,7 +126,7 @@ build: $(BINARIES) ## Build the binaries into bin/.
 
 .PHONY: $(BINARIES)
 $(BINARIES): bin/%:
-	go build -ldflags "-X github.com/chartgate/chartgate/internal/app.Version=v$(VERSION)" -o $@ ./cmd/$*
+	CGO_ENABLED=0 go build -trimpath -ldflags "-X github.com/chartgate/chartgate/internal/app.Version=v$(VERSION)" -o $@ ./cmd/$*
 
 .PHONY: run
 run: ## Run the manager on this machine against the current kubeconfig. ARGS= adds flags.

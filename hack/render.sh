@@ -33,6 +33,14 @@ kind: Kustomization
 namespace: $namespace
 resources:
 - ../../$overlay
+# kustomize does not know that these kinds are in no namespace.
+transformers:
+- |-
+  apiVersion: builtin
+  kind: PatchTransformer
+  metadata: {name: cluster-scoped}
+  target: {kind: "ValidatingAdmissionPolicy(Binding)?"}
+  patch: '[{"op": "remove", "path": "/metadata/namespace"}]'
 patches:
 END
 if [ "$namespace" != chartgate-system ]; then

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/chartsource"
 	"github.com/chartgate/chartgate/internal/gate"
@@ -28,25 +30,36 @@ type kind struct {
 	maxConcurrent int
 }
 
-// evaluators are the gate types of this operator.
-func evaluators() map[v1alpha1.GateType]gate.Evaluator {
-	return map[v1alpha1.GateType]gate.Evaluator{}
-}
-
 // known are the names that watches.yaml may use.
 func known() watch.Known {
 	var types []string
-	for t := range maps.Keys(evaluators()) {
+	for t := range maps.Keys(gate.Evaluators(gate.Options{})) {
 		types = append(types, string(t))
 	}
 	slices.Sort(types)
 	return watch.Known{GateTypes: types}
 }
 
-// loadKinds loads the charts of all watches.
+// kindGates tells the gates that watches.yaml gives each kind.
+func kindGates(kinds []kind) gate.KindGates {
+	byKind := map[schema.GroupKind][]v1alpha1.Gate{}
+	for _, k := range kinds {
+		byKind[k.watch.GroupVersionKind.GroupKind()] = k.watch.Gates
+	}
+	return func(gk schema.GroupKind) ([]v1alpha1.Gate, bool) {
+		gates, ok := byKind[gk]
+		return gates, ok
+	}
+}
+
+// loadKinds loads the charts of all watches, and checks their gates.
 func loadKinds(o *options, watches []watch.Watch) ([]kind, error) {
 	kinds := make([]kind, 0, len(watches))
+	gates := gate.NewSet(gate.Evaluators(gate.Options{}))
 	for _, w := range watches {
+		if err := gates.Check(w.Gates); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", o.watchesFile, w.Line, err)
+		}
 		k, err := loadKind(o, w)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", o.watchesFile, w.Line, err)

@@ -33,6 +33,7 @@ import (
 	"github.com/chartgate/chartgate/internal/dependents"
 	"github.com/chartgate/chartgate/internal/gate"
 	"github.com/chartgate/chartgate/internal/identity"
+	"github.com/chartgate/chartgate/internal/inputs"
 	"github.com/chartgate/chartgate/internal/reconciler"
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/release/store"
@@ -160,25 +161,28 @@ func setUp(ctx context.Context, mgr manager.Manager, cfg *rest.Config, kinds []k
 	var engine *release.Engine
 	releases := store.New(ctx, pool, watchNamespaces(), mgr.GetLogger().WithName("store"), func(namespace, name string) { engine.Changed(namespace, name) })
 	engine = release.NewEngine(release.Options{Pool: pool, Tracker: tracker, Store: releases, Holder: holder(), Wake: wake})
-	gates := gate.NewSet(evaluators())
+	gateInputs := inputs.New(ctx, pool, mgr.GetLogger().WithName("inputs"), wake)
+	gates := gate.NewSet(gate.Evaluators(gate.Options{Protection: gateInputs.Protection(), KindGates: kindGates(kinds)}))
 	recorder := newRecorder(ctx, operator.Kubernetes)
 	for _, k := range kinds {
 		err := reconciler.Setup(mgr, reconciler.Options{
-			GroupVersionKind: k.watch.GroupVersionKind,
-			Translator:       k.translator,
-			Overrides:        k.watch.OverrideValues,
-			Source:           k.source,
-			GateSet:          gates,
-			Gates:            k.watch.Gates,
-			Selector:         k.watch.Selector,
-			Period:           k.period,
-			Timeout:          k.timeout,
-			MaxConcurrent:    k.maxConcurrent,
-			Engine:           engine,
-			Tracker:          tracker,
-			Wakes:            wakes,
-			Recorder:         recorder,
-			Discovery:        operator.Kubernetes.Discovery(),
+			GroupVersionKind:        k.watch.GroupVersionKind,
+			Translator:              k.translator,
+			Overrides:               k.watch.OverrideValues,
+			Source:                  k.source,
+			GateSet:                 gates,
+			Gates:                   k.watch.Gates,
+			Inputs:                  gateInputs,
+			AllowCrossNamespaceRefs: k.watch.AllowCrossNamespaceRefs,
+			Selector:                k.watch.Selector,
+			Period:                  k.period,
+			Timeout:                 k.timeout,
+			MaxConcurrent:           k.maxConcurrent,
+			Engine:                  engine,
+			Tracker:                 tracker,
+			Wakes:                   wakes,
+			Recorder:                recorder,
+			Discovery:               operator.Kubernetes.Discovery(),
 		})
 		if err != nil {
 			return err

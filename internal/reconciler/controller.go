@@ -29,13 +29,14 @@ import (
 	"github.com/chartgate/chartgate/internal/chartsource"
 	"github.com/chartgate/chartgate/internal/dependents"
 	"github.com/chartgate/chartgate/internal/gate"
+	"github.com/chartgate/chartgate/internal/inputs"
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/status"
 	"github.com/chartgate/chartgate/internal/translate"
 )
 
-// Options of the reconciler of one kind. All fields but Overrides, Gates and
-// Selector are required.
+// Options of the reconciler of one kind. All fields but Overrides, Gates,
+// AllowCrossNamespaceRefs, Selector and Clock are required.
 type Options struct {
 	// GroupVersionKind of the resources.
 	GroupVersionKind schema.GroupVersionKind
@@ -45,8 +46,12 @@ type Options struct {
 	// Source of the chart.
 	Source chartsource.Source
 	// GateSet judges gates; Gates are those of the kind, put before a resource's own.
+	// Inputs read what they look at.
 	GateSet *gate.Set
 	Gates   []v1alpha1.Gate
+	Inputs  *inputs.Inputs
+	// AllowCrossNamespaceRefs lets the gates refer to objects in any namespace.
+	AllowCrossNamespaceRefs bool
 	// Selector of the resources; nil selects all.
 	Selector *metav1.LabelSelector
 	// Period after which a resource is looked at again. 0 turns that off.
@@ -87,14 +92,19 @@ func Setup(mgr manager.Manager, o Options) error {
 		return err
 	}
 	change := changeHook{engine: o.Engine, timeout: o.Timeout}
+	plans := newPlans(mgr.GetClient(), mgr.GetAPIReader(), o.Inputs)
 	r := &Reconciler{
 		gvk: o.GroupVersionKind, cache: mgr.GetCache(), plugin: plugin, change: change,
 		hooks: []PreReconcile{
 			translateHook{o.Translator, o.Overrides},
 			chartHook{o.Source},
 			change,
-			gateHook{o.GateSet, o.Gates},
+			gateHook{
+				set: o.GateSet, gates: o.Gates, inputs: o.Inputs, plans: plans,
+				crossNamespace: o.AllowCrossNamespaceRefs, clock: o.Clock,
+			},
 		},
+		inputs: o.Inputs, plans: plans,
 		sourceHooks: 2, client: mgr.GetClient(),
 		reserved: &reservedFields{gvk: o.GroupVersionKind, client: o.Discovery.OpenAPIV3()},
 		selector: selector, tracker: o.Tracker, writer: status.NewWriter(mgr.GetClient()), waits: newWaits(),

@@ -17,7 +17,6 @@ import (
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/chartsource"
-	"github.com/chartgate/chartgate/internal/gate"
 	"github.com/chartgate/chartgate/internal/identity"
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/translate"
@@ -47,9 +46,9 @@ type Request struct {
 	Standing release.Standing
 	// Pending is true when the change is not what is released. Set by the change hook.
 	Pending bool
-	// Decisions of the gates, and whether they hold the change. Set by the gate hook.
-	Decisions []gate.Decision
-	Held      bool
+	// Gating is what the gates said, and Held whether they hold the change. Set by the gate hook.
+	Gating *Gating
+	Held   bool
 }
 
 // PreReconcile is a hook that runs before anything is released. A stallError
@@ -191,23 +190,4 @@ func keepsRollback(req *Request) bool {
 		return c.ObservedGeneration == generation
 	}
 	return req.Status.ObservedGeneration == 0 || req.Status.ObservedGeneration == generation
-}
-
-// gateHook asks the gates about a pending change.
-type gateHook struct {
-	set   *gate.Set
-	gates []v1alpha1.Gate
-}
-
-func (h gateHook) PreReconcile(ctx context.Context, req *Request) error {
-	if !req.Pending {
-		return nil
-	}
-	gates := slices.Concat(h.gates, req.Spec.Gates)
-	req.Decisions = h.set.Evaluate(ctx, gate.Change{
-		Namespace: req.Object.GetNamespace(), Name: req.Object.GetName(),
-		TargetNamespace: req.Change.Namespace, Digest: req.Change.Digest(),
-	}, gates)
-	req.Held = !gate.Open(req.Decisions)
-	return nil
 }

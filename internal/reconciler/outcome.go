@@ -34,6 +34,8 @@ const (
 	lastRetry  = 5 * time.Minute
 	// deployRetry is the least time after a failed deployment.
 	deployRetry = time.Minute
+	// givenUpFor is how long a change that no retry mends is not tried again where the status cannot say so.
+	givenUpFor = 365 * 24 * time.Hour
 	// defaultRetries of a failed deployment before the change is Stalled.
 	defaultRetries = 3
 )
@@ -57,6 +59,7 @@ func (r *Reconciler) succeeded(ctx context.Context, req *Request, buffer *status
 	} else {
 		b.Unready(ready.Failed, ready.Message)
 	}
+	r.settle(ctx, req, b)
 	r.reportRollback(req, b)
 	r.reportDrift(req, b)
 	if out.Action == release.ActionInstalled || out.Action == release.ActionUpgraded {
@@ -66,7 +69,7 @@ func (r *Reconciler) succeeded(ctx context.Context, req *Request, buffer *status
 	if err := r.write(ctx, req, b); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: r.period}, nil
+	return reconcile.Result{RequeueAfter: sooner(r.period, req.Gating.recheck())}, nil
 }
 
 // handled notes which requests by annotation were acted on.
@@ -92,7 +95,7 @@ func (r *Reconciler) observe(ctx context.Context, req *Request, b *status.Builde
 		rel, err := req.Session.Deployed()
 		switch {
 		case errors.Is(err, driver.ErrReleaseNotFound):
-			b.NotDeployed()
+			b.NotDeployed(kept(req))
 			return dependents.Readiness{Message: "nothing is released"}, nil
 		case err != nil:
 			return dependents.Readiness{}, err
@@ -180,8 +183,10 @@ func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Bu
 	var result reconcile.Result
 	if terminal {
 		b.Stalled(reason, message)
+		r.waits.set(req.Object.GetUID(), req.Change.Digest(), r.clock.Now().Add(givenUpFor))
 		if cause == release.CauseOwnership {
 			result.RequeueAfter = lastRetry
+			r.waits.clear(req.Object.GetUID())
 		}
 	} else {
 		b.Progressing(reason, message)
@@ -221,27 +226,12 @@ func (r *Reconciler) suspend(ctx context.Context, req *Request) (reconcile.Resul
 	return reconcile.Result{}, r.write(ctx, req, b)
 }
 
-// hold keeps a change waiting for its gates, and repairs what is released.
-func (r *Reconciler) hold(ctx context.Context, req *Request) (reconcile.Result, error) {
-	b := r.builder(req).Pending(req.Change.Digest())
-	var waiting []string
-	for _, d := range req.Decisions {
-		if d.Mandatory() && d.Message != "" {
-			waiting = append(waiting, d.Gate.Name+": "+d.Message)
-		}
-	}
-	message := "waiting for gates: " + strings.Join(waiting, "; ")
-	if req.Status.Revision == 0 {
-		b.Phase(v1alpha1.PhasePending, message)
-	}
-	b.Progressing(v1alpha1.ReasonWaitingForGates, message)
-	return r.repair(ctx, req, b)
-}
-
 // repairOnly keeps up what is released while a change that failed waits.
 func (r *Reconciler) repairOnly(ctx context.Context, req *Request, wait time.Duration) (reconcile.Result, error) {
 	result, err := r.repair(ctx, req, r.builder(req))
-	result.RequeueAfter = wait
+	if result.RequeueAfter = wait; r.period > 0 {
+		result.RequeueAfter = min(wait, r.period)
+	}
 	return result, err
 }
 
@@ -288,8 +278,7 @@ func (r *Reconciler) refuse(ctx context.Context, req *Request, err error) (recon
 		b.Stalled(stall.reason, message)
 		return reconcile.Result{}, r.write(ctx, req, b)
 	}
-	var locked *release.LockedError
-	if errors.As(err, &locked) {
+	if locked, ok := errors.AsType[*release.LockedError](err); ok {
 		b.Progressing(v1alpha1.ReasonReleaseLocked, message)
 		return reconcile.Result{RequeueAfter: max(locked.Until.Sub(r.clock.Now()), firstRetry)}, r.write(ctx, req, b)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/dependents"
 	"github.com/chartgate/chartgate/internal/identity"
+	"github.com/chartgate/chartgate/internal/inputs"
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/status"
 )
@@ -40,6 +41,8 @@ type Reconciler struct {
 	reserved    *reservedFields
 	selector    labels.Selector
 	tracker     *dependents.Tracker
+	inputs      *inputs.Inputs
+	plans       *plans
 	client      client.Client
 	writer      *status.Writer
 	waits       *waits
@@ -56,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 	obj.SetGroupVersionKind(r.gvk)
 	if err := r.cache.Get(ctx, key.NamespacedName, obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.tracker.Forget(dependents.Owner{GroupKind: r.gvk.GroupKind(), NamespacedName: key.NamespacedName})
+			r.forgetOwner(dependents.Owner{GroupKind: r.gvk.GroupKind(), NamespacedName: key.NamespacedName})
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, err
@@ -95,10 +98,10 @@ func (r *Reconciler) release(ctx context.Context, req *Request) (reconcile.Resul
 	switch {
 	case req.Spec.Release != nil && req.Spec.Release.Suspend:
 		return r.suspend(ctx, req)
-	case req.Pending && req.Held:
-		return r.hold(ctx, req)
 	case req.Pending && r.givenUp(req):
 		return r.repairOnly(ctx, req, r.period)
+	case req.Pending && req.Held && !r.altersNothing(ctx, req):
+		return r.hold(ctx, req)
 	case req.Pending && r.backsOff(req) > 0:
 		return r.repairOnly(ctx, req, r.backsOff(req))
 	case req.Pending:
@@ -108,6 +111,9 @@ func (r *Reconciler) release(ctx context.Context, req *Request) (reconcile.Resul
 		}
 		if plan.Same {
 			break
+		}
+		if shown := req.Status.Pending; shown != nil && shown.Digest != req.Change.Digest() {
+			r.unplan(ctx, req)
 		}
 		if err := r.begin(ctx, req, plan); err != nil {
 			return reconcile.Result{}, err
@@ -148,7 +154,8 @@ func (r *Reconciler) givenUp(req *Request) bool {
 		return false
 	}
 	stalled := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionStalled)
-	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1alpha1.ReasonOwnershipConflict
+	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1alpha1.ReasonOwnershipConflict &&
+		!slices.Contains(gateReasons, stalled.Reason)
 }
 
 // backsOff tells how long this very change, which failed, is to wait before it is tried again.
@@ -174,19 +181,31 @@ func (r *Reconciler) begin(ctx context.Context, req *Request, plan release.Plan)
 	if req.Status.Revision > 0 {
 		message = "upgrading release " + req.Change.Name
 	}
-	if req.Status.Phase == "" {
-		r.event(req, eventNormal, v1alpha1.EventInitializing, "release %s will be installed in namespace %s", req.Change.Name, req.Change.Namespace)
-	}
+	r.initializing(req)
 	if req.Status.Failures == 0 {
 		b.Phase(v1alpha1.PhaseDeploying, message).Progressing(v1alpha1.ReasonProgressing, message)
 	}
 	return r.write(ctx, req, b)
 }
 
+// initializing tells that a resource is taken on.
+func (r *Reconciler) initializing(req *Request) {
+	if req.Status.Phase == "" {
+		r.event(req, eventNormal, v1alpha1.EventInitializing, "release %s will be installed in namespace %s", req.Change.Name, req.Change.Namespace)
+	}
+}
+
+// forget drops all that is remembered of a resource.
 func (r *Reconciler) forget(req *Request) {
-	r.tracker.Forget(r.owner(req))
+	r.forgetOwner(r.owner(req))
 	r.writer.Forget(req.Object.GetUID())
 	r.waits.clear(req.Object.GetUID())
+}
+
+func (r *Reconciler) forgetOwner(owner dependents.Owner) {
+	r.tracker.Forget(owner)
+	r.inputs.Forget(owner)
+	r.plans.forget(owner)
 }
 
 func (r *Reconciler) owner(req *Request) dependents.Owner {
@@ -198,17 +217,22 @@ func (r *Reconciler) builder(req *Request) *status.Builder {
 	if req.Change.Name != "" {
 		b.ReleaseAt(req.Change.Namespace, req.Change.Name)
 	}
+	req.Gating.report(req, b)
 	return b
 }
 
 // write sends what the builder made, and makes it the request's status.
 func (r *Reconciler) write(ctx context.Context, req *Request, b *status.Builder) error {
-	next := b.Status()
-	if _, err := r.writer.Write(ctx, req.Object, next); err != nil {
+	before, next := req.Status, b.Status()
+	changed, err := r.writer.Write(ctx, req.Object, next)
+	if err != nil {
 		r.event(req, eventWarning, v1alpha1.EventStatusUpdateFailed, "the status could not be written: %v", err)
 		return err
 	}
 	req.Status = next
+	if changed {
+		r.tell(req, before, next)
+	}
 	return nil
 }
 

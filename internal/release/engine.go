@@ -36,6 +36,13 @@ type Engine struct {
 	mu     sync.Mutex
 	owners map[types.NamespacedName]dependents.Owner // by release
 	checks *lru.Cache                                // check by UID of the release Secret
+	wrote  *lru.Cache                                // writtenKey of what this process stored
+}
+
+// writtenKey is a payload that was stored for a release. It speaks for a
+// revision where the status cannot, since an older CRD prunes its history.
+type writtenKey struct {
+	namespace, name, payload string
 }
 
 // check is what was found out about a stored release, which costs decoding it,
@@ -67,7 +74,7 @@ type Options struct {
 func NewEngine(o Options) *Engine {
 	return &Engine{
 		pool: o.Pool, tracker: o.Tracker, store: o.Store, holder: o.Holder, wake: o.Wake,
-		owners: map[types.NamespacedName]dependents.Owner{}, checks: lru.New(maxChecks),
+		owners: map[types.NamespacedName]dependents.Owner{}, checks: lru.New(maxChecks), wrote: lru.New(maxChecks),
 	}
 }
 

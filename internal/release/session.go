@@ -269,6 +269,7 @@ func (s *Session) create(rel *helmrelease.Release) error {
 		return err
 	}
 	s.outcome.Attempted = true
+	s.engine.wrote.Add(writtenKey{rel.Namespace, rel.Name, PayloadDigest(rel)}, nil)
 	return nil
 }
 

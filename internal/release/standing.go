@@ -221,6 +221,9 @@ func (s *Session) written(revision int) (string, bool) {
 }
 
 func (s *Session) isWritten(payload string) bool {
+	if _, ok := s.engine.wrote.Get(writtenKey{s.change.Namespace, s.change.Name, payload}); ok {
+		return true
+	}
 	return slices.ContainsFunc(s.change.Written, func(h v1alpha1.HistoryEntry) bool { return h.Digest == payload })
 }
 
@@ -250,6 +253,9 @@ func (s *Session) payload(r store.Record) (string, error) {
 // renders to. Where it isn't, or can't be told, the revision is not trusted.
 func (s *Session) establish(r store.Record) error {
 	c, _ := s.engine.check(r.UID, r.ResourceVersion)
+	if s.isWritten(c.payload) {
+		return nil
+	}
 	if c.compared != s.change.digest && s.change.Chart != nil {
 		rel, err := s.load(r)
 		if err != nil {

@@ -46,9 +46,7 @@ func (b *Builder) Condition(conditionType string, status metav1.ConditionStatus,
 		Type: conditionType, Status: status, Reason: reason, Message: shorten(message),
 		ObservedGeneration: b.generation, LastTransitionTime: b.transition(conditionType, status),
 	})
-	slices.SortFunc(b.status.Conditions, func(x, y metav1.Condition) int {
-		return conditionOrder(x.Type) - conditionOrder(y.Type)
-	})
+	slices.SortStableFunc(b.status.Conditions, b.compareConditions)
 	return b
 }
 
@@ -89,9 +87,10 @@ func (b *Builder) Deployed(r Release, digest string) *Builder {
 	return b
 }
 
-// NotDeployed notes that there is no release.
-func (b *Builder) NotDeployed() *Builder {
-	return b.Deployed(Release{}, "")
+// NotDeployed notes that there is no release. The digest is that of the change
+// that is to be released again, where it was applied before; else empty.
+func (b *Builder) NotDeployed(digest string) *Builder {
+	return b.Deployed(Release{}, digest)
 }
 
 // Wrote adds revisions that Chartgate wrote or is about to write, with the
@@ -235,13 +234,16 @@ func conditionOrder(conditionType string) int {
 }
 
 // shorten cuts a message at a character boundary.
-func shorten(s string) string {
-	if len(s) <= maxMessage {
+func shorten(s string) string { return cut(s, maxMessage) }
+
+// cut shortens a text to the size in bytes.
+func cut(s string, size int) string {
+	if len(s) <= size {
 		return s
 	}
-	cut := maxMessage - len("…")
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
+	end := size - len("…")
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
 	}
-	return s[:cut] + "…"
+	return s[:end] + "…"
 }

@@ -45,6 +45,11 @@ func steps() []step {
 		{"Delete a Service by hand: it comes back", (*demo).deleteService},
 		{"Edit a Deployment by hand: it is put back", (*demo).editDeployment},
 		{"Delete the Guestbook: nothing is left", (*demo).deleteSample},
+		{"Apply a Guestbook with three gates: it waits", (*demo).applyGated},
+		{"Open the first gate: the settings are there", (*demo).openSettings},
+		{"Open the second gate: what it depends on is ready", (*demo).openDependency},
+		{"Open the third gate: somebody looks at the plan and approves", (*demo).approve},
+		{"Delete both Guestbooks", (*demo).deleteGated},
 	}
 }
 

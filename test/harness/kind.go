@@ -100,7 +100,9 @@ func (e *Env) InstallCRD(crd *apiextensionsv1.CustomResourceDefinition) {
 		}
 		for _, c := range live.Status.Conditions {
 			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-				return nil
+				// The API server tells a moment later that it serves the kind.
+				_, err := e.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind})
+				return err
 			}
 		}
 		return errors.New("not established")
