@@ -30,7 +30,7 @@ func with(files map[string]string) map[string]string {
 }
 
 func TestManagerRefusesToStart(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	chart := e.Chart("small", smallChart)
 	clash := e.Chart("clash", with(map[string]string{"values.yaml": "gates: []\nreplicas: 1\nmessage: x\nbig: 1\n"}))
 	broken := e.Chart("broken", map[string]string{"Chart.yaml": "apiVersion: v2\nname: [\n"})
@@ -88,7 +88,7 @@ const testSchema = `{
 }`
 
 func TestBadValuesStallUntilTheSpecIsMended(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.OpenKind(e.Chart("picky", with(map[string]string{
 		"values.schema.json": testSchema,
 		"templates/more.yaml": `{{- if .Values.boom }}{{ fail "the port is taken" }}{{ end }}
@@ -134,7 +134,7 @@ metadata: {name: x
 }
 
 func TestBadValuesOfAnUpgradeLeaveTheReleaseAlone(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.OpenKind(e.Chart("small", smallChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", map[string]any{"message": "good"})
@@ -159,7 +159,7 @@ func TestBadValuesOfAnUpgradeLeaveTheReleaseAlone(t *testing.T) {
 }
 
 func TestStalledResourceMakesNoRequests(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.OpenKind(e.Chart("small", with(map[string]string{"templates/fail.yaml": `{{ fail "no" }}`})))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", nil)

@@ -20,7 +20,7 @@ import (
 )
 
 func TestDriftIsOnlyReportedWhereAskedFor(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", map[string]any{"message": "canary", "replicas": int64(0), "release": map[string]any{"drift": "Report"}})
@@ -71,7 +71,7 @@ func TestDriftIsOnlyReportedWhereAskedFor(t *testing.T) {
 }
 
 func TestDriftIsIgnoredWhereAskedFor(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "200ms"}})
 	k.Create("one", map[string]any{"message": "mine", "release": map[string]any{"drift": "Ignore"}})
@@ -90,7 +90,7 @@ func TestDriftIsIgnoredWhereAskedFor(t *testing.T) {
 }
 
 func TestReplicasUnderAnAutoscalerKeepTheirLiveValue(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", map[string]any{"message": "first", "replicas": int64(1)})
@@ -143,7 +143,7 @@ data:
 }
 
 func TestKeptObjectsAreLeftAlone(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("keep", keepChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "200ms"}})
 	k.Create("one", nil)
@@ -199,7 +199,7 @@ spec: {size: 3, list: [{a: 1}]}
 }
 
 func TestObjectsOutOfReachOfOwnerReferencesAreRepairedAndRemoved(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	other := e.Cluster.Namespace(t)
 	custom := e.OpenKind("")
 	k := e.GatedKind(e.Chart("wide", wideChart(other, "", custom.Kind)))
@@ -242,7 +242,7 @@ func TestObjectsOutOfReachOfOwnerReferencesAreRepairedAndRemoved(t *testing.T) {
 }
 
 func TestDeletingTheNamespaceLeavesNothingBehind(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	other := e.Cluster.Namespace(t)
 	custom := e.OpenKind("")
 	k := e.GatedKind(e.Chart("wide", wideChart(other, "", custom.Kind)))
@@ -257,7 +257,7 @@ func TestDeletingTheNamespaceLeavesNothingBehind(t *testing.T) {
 }
 
 func TestForegroundDeletionEndsClean(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", map[string]any{"replicas": int64(0)})
@@ -271,7 +271,7 @@ func TestForegroundDeletionEndsClean(t *testing.T) {
 }
 
 func TestWhatOthersFillInStays(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	name := harness.Name("hook-")
 	k := e.GatedKind(e.Chart("hooks", map[string]string{
 		"values.yaml": "size: 1\n",

@@ -58,7 +58,7 @@ func completeJob(t *testing.T, e *harness.Env, name string) {
 }
 
 func TestHookJobsAreWaitedForAndCleanedUp(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", jobChart("pre-install,post-upgrade,pre-delete")))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", map[string]any{"replicas": int64(0)})
@@ -83,7 +83,7 @@ func TestHookJobsAreWaitedForAndCleanedUp(t *testing.T) {
 }
 
 func TestAHookThatNeverEndsTimesOutAndBlocksNobody(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	stuck := e.GatedKind(e.Chart("stuck", jobChart("pre-install")))
 	m := e.StartManager(harness.ManagerOptions{Watches: harness.Watches(stuck), Args: []string{"--reconcile-period", "1h", "--max-concurrent-reconciles", "1"}})
 	stuck.Create("one", map[string]any{"replicas": int64(0), "release": map[string]any{"timeout": "2s", "retries": int64(0)}})
@@ -109,7 +109,7 @@ func TestAHookThatNeverEndsTimesOutAndBlocksNobody(t *testing.T) {
 }
 
 func TestAHookThatFailsAnUpgradeIsRolledBack(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", with(map[string]string{"templates/hook.yaml": `{{- if eq .Values.message "bad" }}
 apiVersion: v1
 kind: Pod

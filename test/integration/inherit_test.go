@@ -61,7 +61,7 @@ data:
 }
 
 func TestReleasesOfOtherHelmOperatorsAreTakenOver(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.OpenKind(e.Chart("plain", plainChart))
 	finalizers := map[string]string{"classic": "helm.sdk.operatorframework.io/uninstall-release", "plugins": "uninstall-helm-release"}
 	versions := map[string]string{}

@@ -20,7 +20,7 @@ import (
 )
 
 func TestReleaseFollowsItsResource(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k)})
 
@@ -58,7 +58,7 @@ func TestReleaseFollowsItsResource(t *testing.T) {
 }
 
 func TestStatusShowsNoManifestAndNoNotes(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k)})
 	k.Create("one", map[string]any{"message": "canary-value"})
@@ -87,7 +87,7 @@ func TestStatusShowsNoManifestAndNoNotes(t *testing.T) {
 }
 
 func TestDriftIsRepaired(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", map[string]any{"message": "right"})
@@ -144,7 +144,7 @@ func TestDriftIsRepaired(t *testing.T) {
 }
 
 func TestRestartContinuesWhereItWas(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	m := e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k)})
 	k.Create("same", map[string]any{"message": "first"})

@@ -21,6 +21,14 @@ func TestMain(m *testing.M) {
 	os.Exit(controlplane.Main(m, controlplane.Options{Controllers: true, Nodes: 1, AuditLog: true}))
 }
 
+// sideBySide returns the environment of a test that runs beside others: it
+// changes nothing that another test of this package looks at.
+func sideBySide(t *testing.T) *harness.Env {
+	t.Helper()
+	t.Parallel()
+	return harness.New(t)
+}
+
 // smallChart is a chart of a Deployment, a Service and a ConfigMap.
 var smallChart = map[string]string{
 	"values.yaml": `replicas: 1

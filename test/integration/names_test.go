@@ -28,7 +28,7 @@ data:
 }
 
 func TestTwoKindsShareAName(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	one, two := e.GatedKind(e.Chart("one", configChart)), e.GatedKind(e.Chart("two", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(one, two)})
 	one.Create("same", nil)
@@ -44,7 +44,7 @@ func TestTwoKindsShareAName(t *testing.T) {
 }
 
 func TestLongNamesWork(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k)})
 	name := strings.Repeat("long-", 20) + "name"
@@ -58,7 +58,7 @@ func TestLongNamesWork(t *testing.T) {
 }
 
 func TestForeignReleasesAndObjectsAreLeftAlone(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	chart := e.Chart("one", configChart)
 	k := e.GatedKind(chart)
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k)})
@@ -83,7 +83,7 @@ func TestForeignReleasesAndObjectsAreLeftAlone(t *testing.T) {
 }
 
 func TestRandomValuesMakeOneRevision(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	m := e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "200ms"}})
 	k.Create("one", nil)

@@ -42,7 +42,7 @@ func waitHistory(e *harness.Env, name, want string) {
 }
 
 func TestHelmRollbackIsRespectedUntilTheSpecChanges(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	chart := e.Chart("one", configChart)
 	k := e.GatedKind(chart)
 	m := e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
@@ -80,7 +80,7 @@ func TestHelmRollbackIsRespectedUntilTheSpecChanges(t *testing.T) {
 }
 
 func TestResumeEndsTheRespectForARollback(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", map[string]any{"message": "first"})
@@ -101,7 +101,7 @@ func TestResumeEndsTheRespectForARollback(t *testing.T) {
 }
 
 func TestHelmUpgradeAndUninstallByHandAreRepaired(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	chart := e.Chart("one", configChart)
 	k := e.GatedKind(chart)
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
@@ -122,7 +122,7 @@ func TestHelmUpgradeAndUninstallByHandAreRepaired(t *testing.T) {
 }
 
 func TestAdoptTakesOverWhatHelmInstalled(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	chart := e.Chart("small", smallChart)
 	k := e.GatedKind(chart)
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
@@ -171,7 +171,7 @@ func forge(t *testing.T, e *harness.Env, name string, change func(*helmrelease.R
 }
 
 func TestForgedReleasesAreNotAppliedBeyondTheNamespace(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	m := e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	evil := harness.Name("evil-")
@@ -216,7 +216,7 @@ func TestForgedReleasesAreNotAppliedBeyondTheNamespace(t *testing.T) {
 }
 
 func TestRestoredWithoutStatusGoesOnWhereItWas(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	m := e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", map[string]any{"message": "first"})

@@ -21,7 +21,7 @@ import (
 )
 
 func TestWhatTheSelectorLeavesOutIsNeverReconciled(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.OpenKind(e.Chart("one", configChart))
 	k.Extra = "  selector: {matchLabels: {shard: mine}}\n"
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
@@ -52,7 +52,7 @@ func TestWhatTheSelectorLeavesOutIsNeverReconciled(t *testing.T) {
 
 func TestResourcesThatDifferInSubchartsDoNotMeet(t *testing.T) {
 	const n = 8
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.OpenKind(e.Chart("parent", map[string]string{
 		"Chart.yaml":            "apiVersion: v2\nname: parent\nversion: 0.1.0\ndependencies: [{name: sub, version: 0.1.0, condition: sub.enabled}]\n",
 		"values.yaml":           "sub: {enabled: true, size: 1}\n",
@@ -88,7 +88,7 @@ data: {message: "{{ .Values.size }}"}
 }
 
 func TestChartsSeeAPIsThatAppear(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	group := harness.Name("late") + ".test.dev"
 	k := e.OpenKind(e.Chart("asks", map[string]string{
 		"templates/cm.yaml": fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {message: \"{{ .Capabilities.APIVersions.Has %q }}\"}\n", group+"/v1/Late"),
@@ -118,7 +118,7 @@ func TestChartsSeeAPIsThatAppear(t *testing.T) {
 }
 
 func TestWhatAPersonIsWorkingOnIsLeftAloneForATime(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", map[string]any{"message": "first", "release": map[string]any{"timeout": "6s"}})
@@ -145,7 +145,7 @@ func TestWhatAPersonIsWorkingOnIsLeftAloneForATime(t *testing.T) {
 }
 
 func TestUninstallEndsWhateverIsInTheWay(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	custom := e.OpenKind("")
 	hook := harness.Name("guard-")
 	// The release's own webhook refuses deletions, and nobody answers for it.

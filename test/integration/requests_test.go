@@ -66,7 +66,7 @@ func reconciles(t *testing.T, k *harness.Kind) int {
 }
 
 func TestInstallWritesWhatIsNeededAndNoMore(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.OpenKind(e.Chart("three", map[string]string{"templates/all.yaml": `apiVersion: v1
 kind: ConfigMap
 metadata: {name: "{{ .Release.Name }}"}
@@ -97,7 +97,7 @@ spec: {selector: {app: none}, ports: [{port: 80}]}
 }
 
 func TestUpgradeTouchesOnlyWhatChanges(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.OpenKind(e.Chart("small", smallChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", map[string]any{"replicas": int64(0)})
@@ -115,7 +115,7 @@ func TestUpgradeTouchesOnlyWhatChanges(t *testing.T) {
 
 func TestIdleResourcesMakeNoRequests(t *testing.T) {
 	const n = 100
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.OpenKind(e.Chart("one", configChart))
 	m := e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1s"}})
 	for i := range n {

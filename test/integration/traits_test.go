@@ -20,7 +20,7 @@ import (
 
 // TestChartsWithTheTraitsOfRealOnes releases a chart that has what public charts have.
 func TestChartsWithTheTraitsOfRealOnes(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	group := harness.Name("traits") + ".test.dev"
 	description := strings.Repeat("x", 660*1024)
 	chart := e.Chart("traits", map[string]string{
@@ -122,7 +122,7 @@ data: {has: "{{ hasKey .Values "drop" }}"}
 }
 
 func TestReleasesOverAMebibyteAreStored(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.OpenKind(e.Chart("huge", map[string]string{
 		"values.yaml": "message: first\n",
 		"templates/cm.yaml": `{{- range $i := until 3 }}
@@ -130,7 +130,7 @@ func TestReleasesOverAMebibyteAreStored(t *testing.T) {
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: "{{ $.Release.Name }}-{{ $i }}"}
-data: {message: {{ $.Values.message }}, random: {{ randAlphaNum 700000 }}}
+data: {message: {{ $.Values.message }}, random: {{ randBytes 330000 }}}
 {{- end }}
 `,
 	}))
@@ -160,7 +160,7 @@ data: {message: {{ $.Values.message }}, random: {{ randAlphaNum 700000 }}}
 
 func TestNoSecretEverShows(t *testing.T) {
 	const canary = "canary-7f3a"
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("secretive", with(map[string]string{
 		"templates/secret.yaml": `apiVersion: v1
 kind: Secret
@@ -196,7 +196,7 @@ stringData: {password: {{ .Values.adminPassword | quote }}}
 }
 
 func TestFailedTriesDoNotGrowTheHistory(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("quota", map[string]string{
 		"values.yaml": "count: 1\n",
 		"templates/cm.yaml": `{{- range $i := until (int .Values.count) }}
@@ -250,7 +250,7 @@ data: {count: "{{ $.Values.count }}"}
 }
 
 func TestSuspendHoldsAndOrphanLetsGo(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", map[string]any{"message": "first"})
