@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -125,16 +126,10 @@ func (c *Cluster) AuditEvents(ctx context.Context, filters ...AuditFilter) ([]Au
 	if err := c.flushAuditLog(ctx); err != nil {
 		return nil, err
 	}
-	file, err := os.Open(c.AuditLogPath())
-	if err != nil {
-		return nil, fmt.Errorf("open the audit log: %w", err)
+	if err := c.audit.follow(c.AuditLogPath()); err != nil {
+		return nil, err
 	}
-	defer file.Close()
-	events, err := readAuditEvents(file, filters...)
-	if err != nil {
-		return nil, fmt.Errorf("read the audit log %s: %w", file.Name(), err)
-	}
-	return events, nil
+	return c.audit.selected(filters), nil
 }
 
 // flushAuditLog waits until the log has everything up to now: a client may see
@@ -153,38 +148,89 @@ func (c *Cluster) flushAuditLog(ctx context.Context) error {
 		return fmt.Errorf("mark the end of the audit log: %w", err)
 	}
 	return waitFor(ctx, "the audit log", func(context.Context) error {
-		content, err := os.ReadFile(c.AuditLogPath())
-		if err != nil {
+		if err := c.audit.follow(c.AuditLogPath()); err != nil {
 			return err
 		}
-		if !strings.Contains(string(content), marker) {
+		if !c.audit.has(marker) {
 			return errors.New("the newest request is not recorded yet")
 		}
 		return nil
 	}, server)
 }
 
-// readAuditEvents reads JSON lines and keeps the first event of each request.
-// A last line that is still being written is left out.
-func readAuditEvents(log io.Reader, filters ...AuditFilter) ([]AuditEvent, error) {
-	var events []AuditEvent
-	seen := map[string]bool{}
+// auditLog is what was read of an audit log so far: a test binary asks for
+// events many times, and the log grows to hundreds of megabytes.
+type auditLog struct {
+	mu     sync.Mutex
+	offset int64
+	events []AuditEvent // the first of each request
+	seen   map[string]bool
+}
+
+// follow reads what the file has had added since the last call.
+func (l *auditLog) follow(path string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open the audit log: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
+		return fmt.Errorf("read the audit log %s: %w", path, err)
+	}
+	if err := l.read(file); err != nil {
+		return fmt.Errorf("read the audit log %s: %w", path, err)
+	}
+	return nil
+}
+
+// read reads JSON lines. A last line that is still being written is left for the next call.
+func (l *auditLog) read(log io.Reader) error {
+	if l.seen == nil {
+		l.seen = map[string]bool{}
+	}
 	for lines := bufio.NewReader(log); ; {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return events, nil
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var event AuditEvent
 		if err := json.Unmarshal(line, &event); err != nil {
-			return nil, fmt.Errorf("event %q: %w", line, err)
+			return fmt.Errorf("event %q: %w", line, err)
 		}
-		selected := !slices.ContainsFunc(filters, func(filter AuditFilter) bool { return !filter(event) })
-		if selected && !seen[event.AuditID] {
-			seen[event.AuditID] = true
-			events = append(events, event)
+		l.offset += int64(len(line))
+		if !l.seen[event.AuditID] {
+			l.seen[event.AuditID] = true
+			l.events = append(l.events, event)
 		}
 	}
+}
+
+// has tells whether one of the newest requests has the marker in its URI.
+func (l *auditLog) has(marker string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, event := range slices.Backward(l.events) {
+		if strings.Contains(event.RequestURI, marker) {
+			return true
+		}
+	}
+	return false
+}
+
+// selected returns the events that all filters select.
+func (l *auditLog) selected(filters []AuditFilter) []AuditEvent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []AuditEvent
+	for _, event := range l.events {
+		if !slices.ContainsFunc(filters, func(filter AuditFilter) bool { return !filter(event) }) {
+			out = append(out, event)
+		}
+	}
+	return out
 }

@@ -76,7 +76,9 @@ func TestReadAuditEvents(t *testing.T) {
 		"requests for no resource match no resources": {log: `{"auditID":"4","verb":"get"}` + "\n", filter: ByResource(""), want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			events, err := readAuditEvents(strings.NewReader(test.log), test.filter)
+			var log auditLog
+			err := log.read(strings.NewReader(test.log))
+			events := log.selected([]AuditFilter{test.filter})
 			if (err != nil) != test.wantErr {
 				t.Fatalf("error %v, want one: %v", err, test.wantErr)
 			}

@@ -31,6 +31,8 @@ type Cluster struct {
 
 	etcdPort, apiServerPort int
 
+	audit auditLog
+
 	mu        sync.Mutex
 	processes []*process // in the order in which they were started
 	etcd      *process
