@@ -102,8 +102,17 @@ func TestAHookThatNeverEndsTimesOutAndBlocksNobody(t *testing.T) {
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("the operator took %s to stop in the middle of a hook", took)
 	}
-	m.Start()
-	completeJob(t, e, "three-hook")
+	m.Start() // takes the Job away with the half install, and makes it anew
+	e.Eventually("three is installed", func() error {
+		_, err := e.Kube.BatchV1().Jobs(e.Namespace).Patch(e.Ctx, "three-hook", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		if got := e.Statuses("three"); got != "1:deployed" {
+			return fmt.Errorf("history is %q", got)
+		}
+		return nil
+	})
 	stuck.WaitReady("three")
 	e.WantHistory("three", "1:deployed")
 }
