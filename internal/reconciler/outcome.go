@@ -240,7 +240,7 @@ func (r *Reconciler) repairOnly(ctx context.Context, req *Request, wait time.Dur
 func (r *Reconciler) repair(ctx context.Context, req *Request, b *status.Builder) (reconcile.Result, error) {
 	result := reconcile.Result{RequeueAfter: r.period}
 	if req.Session.Unfinished() {
-		if err := req.Session.FinishRollback(); err != nil {
+		if err := req.Session.FinishRollback(); err != nil { //nolint:contextcheck // a session has the context of its reconcile
 			return reconcile.Result{}, err
 		}
 		if _, err := r.observe(ctx, req, b); err != nil {

@@ -99,7 +99,7 @@ func (r *Reconciler) letGo(ctx context.Context, req *Request) error {
 
 // orphan lets the resource go and leaves its release in place.
 func (r *Reconciler) orphan(ctx context.Context, req *Request) (reconcile.Result, error) {
-	objects, err := req.Session.Orphan()
+	objects, err := req.Session.Orphan() //nolint:contextcheck // a session has the context of its reconcile
 	if err != nil {
 		return r.retryUninstall(ctx, req, err)
 	}

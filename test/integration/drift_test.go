@@ -178,7 +178,7 @@ func TestKeptObjectsAreLeftAlone(t *testing.T) {
 }
 
 // wideChart has objects that no owner reference reaches, and an object of a custom kind.
-func wideChart(other, plural, kind string) map[string]string {
+func wideChart(other, kind string) map[string]string {
 	return map[string]string{
 		"templates/all.yaml": fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -202,7 +202,7 @@ func TestObjectsOutOfReachOfOwnerReferencesAreRepairedAndRemoved(t *testing.T) {
 	e := sideBySide(t)
 	other := e.Cluster.Namespace(t)
 	custom := e.OpenKind("")
-	k := e.GatedKind(e.Chart("wide", wideChart(other, "", custom.Kind)))
+	k := e.GatedKind(e.Chart("wide", wideChart(other, custom.Kind)))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", nil)
 	k.WaitReady("one")
@@ -245,7 +245,7 @@ func TestDeletingTheNamespaceLeavesNothingBehind(t *testing.T) {
 	e := sideBySide(t)
 	other := e.Cluster.Namespace(t)
 	custom := e.OpenKind("")
-	k := e.GatedKind(e.Chart("wide", wideChart(other, "", custom.Kind)))
+	k := e.GatedKind(e.Chart("wide", wideChart(other, custom.Kind)))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", nil)
 	k.WaitReady("one")
