@@ -69,7 +69,9 @@ func command(restConfig *rest.Config) *cobra.Command {
 	o.addFlags(cmd.PersistentFlags())
 	goFlags := flag.NewFlagSet("manager", flag.ContinueOnError)
 	logging.BindFlags(goFlags)
-	config.RegisterFlags(goFlags)
+	if restConfig == nil {
+		config.RegisterFlags(goFlags) // --kubeconfig, which controller-runtime keeps for the whole process
+	}
 	cmd.PersistentFlags().AddGoFlagSet(goFlags)
 	// operator-sdk projects start their operator as "helm-operator run".
 	cmd.AddCommand(&cobra.Command{
