@@ -199,7 +199,11 @@ func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Bu
 	if out.RolledBackTo > 0 {
 		r.event(req, eventWarning, v1alpha1.EventRolledBack, "release %s was rolled back to revision %d", req.Change.Name, out.RolledBackTo)
 	}
-	return result, r.write(ctx, req, b)
+	err = r.write(ctx, req, b)
+	if err != nil && terminal {
+		r.waits.clear(req.Object.GetUID()) // what the status doesn't say is found out again
+	}
+	return result, err
 }
 
 // explain puts an error into one line without secrets, and logs it.
