@@ -6,13 +6,10 @@ package release
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 
-	"github.com/operator-framework/operator-lib/handler"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
 )
@@ -56,7 +53,6 @@ func (s *Session) adopt() error {
 	if _, err := s.store.Relabel(newest, labels, true); err != nil {
 		return fmt.Errorf("adopt release %s: %w", s.change.Name, err)
 	}
-	s.outcome.Adopted = true
 	return s.readRecords()
 }
 
@@ -93,18 +89,9 @@ func (s *Session) bare(manifest string) (map[objectKey]map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		owner := s.change.Owner
-		refs := slices.DeleteFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-			return ref.Kind == owner.GetKind() && ref.Name == owner.GetName()
+		disown(obj, func(ref metav1.OwnerReference) bool {
+			return ref.Kind == s.change.Owner.GetKind() && ref.Name == s.change.Owner.GetName()
 		})
-		obj.SetOwnerReferences(refs)
-		if len(refs) == 0 {
-			unstructured.RemoveNestedField(obj.Object, "metadata", "ownerReferences")
-		}
-		annotations := obj.GetAnnotations()
-		delete(annotations, handler.TypeAnnotation)
-		delete(annotations, handler.NamespacedNameAnnotation)
-		obj.SetAnnotations(annotations)
 		out[o.key()] = obj.Object
 	}
 	return out, nil

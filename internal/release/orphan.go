@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/operator-framework/operator-lib/handler"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
 )
@@ -31,7 +29,7 @@ func (s *Session) Orphan() ([]string, error) {
 	}
 	var names []string
 	for _, o := range t.before {
-		if err := s.disown(t.applier, o); err != nil {
+		if err := s.letGo(t.applier, o); err != nil {
 			return nil, timedOut(ctx, err)
 		}
 		names = append(names, o.String())
@@ -47,22 +45,14 @@ func (s *Session) Orphan() ([]string, error) {
 	return names, nil
 }
 
-// disown takes the way back to the owner off an object, so that it outlives the owner.
-func (s *Session) disown(a applier, o object) error {
+// letGo takes the way back to the owner off an object, so that it outlives the owner.
+func (s *Session) letGo(a applier, o object) error {
 	live, err := a.get(o)
 	if err != nil || live == nil || !ownedBy(live, s.change) {
 		return err
 	}
 	bare := o.obj.DeepCopy()
-	refs := slices.DeleteFunc(bare.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == s.change.Owner.GetUID() })
-	bare.SetOwnerReferences(refs)
-	if len(refs) == 0 {
-		unstructured.RemoveNestedField(bare.Object, "metadata", "ownerReferences")
-	}
-	annotations := bare.GetAnnotations()
-	delete(annotations, handler.TypeAnnotation)
-	delete(annotations, handler.NamespacedNameAnnotation)
-	bare.SetAnnotations(annotations)
+	disown(bare, func(ref metav1.OwnerReference) bool { return ref.UID == s.change.Owner.GetUID() })
 	_, _, err = a.patchTo(o, o.obj, bare, o.obj, live)
 	return err
 }

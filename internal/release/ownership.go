@@ -5,10 +5,12 @@ package release
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/operator-framework/operator-lib/handler"
 	helmkube "helm.sh/helm/v3/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Metadata that Helm puts on every object of a release.
@@ -54,6 +56,20 @@ func stamp(o object, change Change) error {
 		return fmt.Errorf("owner of %s: %w", o, err)
 	}
 	return nil
+}
+
+// disown takes the way back to the owner off an object: owner references that
+// are the owner's, and the annotations that stand in for one.
+func disown(obj *unstructured.Unstructured, owners func(metav1.OwnerReference) bool) {
+	refs := slices.DeleteFunc(obj.GetOwnerReferences(), owners)
+	obj.SetOwnerReferences(refs)
+	if len(refs) == 0 {
+		unstructured.RemoveNestedField(obj.Object, "metadata", "ownerReferences")
+	}
+	annotations := obj.GetAnnotations()
+	delete(annotations, handler.TypeAnnotation)
+	delete(annotations, handler.NamespacedNameAnnotation)
+	obj.SetAnnotations(annotations)
 }
 
 // kept tells whether the object stays when its release goes.

@@ -44,8 +44,6 @@ type Outcome struct {
 	Action Action
 	// Established are revisions whose payloads are known to be Chartgate's since this session.
 	Established []v1alpha1.HistoryEntry
-	// Adopted is true when a release that had no owner was taken over.
-	Adopted bool
 	// Repaired names the objects that were created or changed back, with what was done.
 	Repaired []string
 	// Attempted is true when the action got as far as storing a revision.
@@ -102,12 +100,11 @@ func (s *Session) Current() (*helmrelease.Release, error) {
 // Deployed returns the release that is deployed: the newest, or the one before
 // a try that failed. Without one it returns driver.ErrReleaseNotFound.
 func (s *Session) Deployed() (*helmrelease.Release, error) {
-	for _, r := range slices.Backward(s.records) {
-		if r.Status == helmrelease.StatusDeployed {
-			return s.load(r)
-		}
+	i := lastWith(s.records, helmrelease.StatusDeployed)
+	if i < 0 {
+		return nil, driver.ErrReleaseNotFound
 	}
-	return nil, driver.ErrReleaseNotFound
+	return s.load(s.records[i])
 }
 
 // Get implements ActionInterface.

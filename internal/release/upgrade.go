@@ -190,7 +190,6 @@ func (s *Session) rollBack(cause error) error {
 	if err != nil {
 		return fmt.Errorf("%w (rolling back failed too: %w)", cause, err)
 	}
-	s.outcome.RolledBackTo = deployed.Version
 	return cause
 }
 
@@ -206,11 +205,7 @@ func (s *Session) FinishRollback() error {
 	if err != nil {
 		return err
 	}
-	if err := s.finish(s.rollBackTo(deployed)); err != nil {
-		return err
-	}
-	s.outcome.RolledBackTo = deployed.Version
-	return nil
+	return s.finish(s.rollBackTo(deployed))
 }
 
 func (s *Session) rollBackTo(deployed *helmrelease.Release) error {
@@ -231,6 +226,7 @@ func (s *Session) rollBackTo(deployed *helmrelease.Release) error {
 		if err = s.end(&rel, helmrelease.StatusDeployed, description); err == nil {
 			s.settle(rel.Version)
 			_ = s.pruneRollbacks() // or the next time
+			s.outcome.RolledBackTo = deployed.Version
 			return nil
 		}
 	}
