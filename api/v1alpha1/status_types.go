@@ -19,6 +19,10 @@ const (
 	PhaseDeployed Phase = "Deployed"
 	// PhaseDeploymentFailed: the last change could not be released.
 	PhaseDeploymentFailed Phase = "DeploymentFailed"
+	// PhaseUpdating: the workload of a kind that has one is on its way to what was released.
+	PhaseUpdating Phase = "Updating"
+	// PhaseRunning: all replicas of the workload are ready.
+	PhaseRunning Phase = "Running"
 	// PhaseUninstalling: the resource is being deleted.
 	PhaseUninstalling Phase = "Uninstalling"
 )

@@ -58,7 +58,9 @@ type ownerState struct {
 	id       identity.Identity
 	verified map[objectKey]verification
 	refs     []Ref
-	kinds    map[informerKey]bool
+	// variant is what was asked of the objects beyond their release.
+	variant string
+	kinds   map[informerKey]bool
 }
 
 // Tracker watches released objects. It is safe for concurrent use.
@@ -162,13 +164,13 @@ func (t *Tracker) Unchanged(owner *unstructured.Unstructured, id identity.Identi
 	return ok && v.applied == applied && v.counts(mode) && inf.still(ref, v)
 }
 
-// Unmoved returns the objects that the owner retains, if there are any and each
-// is as it was when last verified: then there is nothing to look at.
-func (t *Tracker) Unmoved(owner *unstructured.Unstructured, id identity.Identity, mode string) ([]Ref, bool) {
+// Unmoved returns the objects that the owner retains, if there are any, in this
+// very variant, and each is as it was when last verified: then there is nothing to look at.
+func (t *Tracker) Unmoved(owner *unstructured.Unstructured, id identity.Identity, mode, variant string) ([]Ref, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	state, ok := t.owners[OwnerOf(owner.GroupVersionKind().GroupKind(), owner)]
-	if !ok || state.refs == nil || state.id != id {
+	if !ok || state.refs == nil || state.id != id || state.variant != variant {
 		return nil, false
 	}
 	for _, ref := range state.refs {
@@ -198,13 +200,25 @@ func (t *Tracker) Cached(owner *unstructured.Unstructured, id identity.Identity,
 	return obj, true
 }
 
+// Retained returns the variant in which the owner's objects are retained.
+func (t *Tracker) Retained(owner *unstructured.Unstructured) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if state, ok := t.owners[OwnerOf(owner.GroupVersionKind().GroupKind(), owner)]; ok {
+		return state.variant
+	}
+	return ""
+}
+
 // Retain says that exactly these objects are the owner's: what is known of
-// others is forgotten, and watches that nobody needs any more end.
-func (t *Tracker) Retain(owner Owner, id identity.Identity, refs []Ref) {
+// others is forgotten, and watches that nobody needs any more end. Variant tells
+// apart what else is asked of the objects than their release says, such as a
+// number of replicas.
+func (t *Tracker) Retain(owner Owner, id identity.Identity, refs []Ref, variant string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	state := t.state(owner)
-	state.id, state.refs = id, append([]Ref{}, refs...)
+	state.id, state.variant, state.refs = id, variant, append([]Ref{}, refs...)
 	keep := make(map[objectKey]bool, len(refs))
 	kinds := map[informerKey]bool{}
 	for _, ref := range refs {
@@ -300,6 +314,19 @@ func (t *Tracker) readiness(ctx context.Context, owner Owner, id identity.Identi
 		}
 		return Readiness{Ready: true}
 	}
+}
+
+// Body returns an object of the owner's as its watch has it, trimmed. It reports
+// false where there is no watch to believe, and nil where there is no object.
+func (t *Tracker) Body(id identity.Identity, ref Ref) (*unstructured.Unstructured, bool) {
+	t.mu.Lock()
+	inf := t.informer(id, ref)
+	t.mu.Unlock()
+	if inf == nil || !inf.watching() {
+		return nil, false
+	}
+	obj, _ := inf.get(ref.Namespace, ref.Name).(*unstructured.Unstructured)
+	return obj, true
 }
 
 // state returns what is kept of the owner. The caller holds the lock.

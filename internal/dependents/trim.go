@@ -12,14 +12,13 @@ import (
 
 // metadataOnly lists the built-in kinds that are ready as soon as they exist.
 var metadataOnly = map[schema.GroupKind]bool{
-	{Kind: "ConfigMap"}:               true,
-	{Kind: "Secret"}:                  true,
-	{Kind: "ServiceAccount"}:          true,
-	{Kind: "Endpoints"}:               true,
-	{Kind: "LimitRange"}:              true,
-	{Kind: "ResourceQuota"}:           true,
-	{Kind: "PodTemplate"}:             true,
-	{Group: "batch", Kind: "CronJob"}: true,
+	{Kind: "ConfigMap"}:      true,
+	{Kind: "Secret"}:         true,
+	{Kind: "ServiceAccount"}: true,
+	{Kind: "Endpoints"}:      true,
+	{Kind: "LimitRange"}:     true,
+	{Kind: "ResourceQuota"}:  true,
+	{Kind: "PodTemplate"}:    true,
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:                           true,
 	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:                                true,
 	{Group: "networking.k8s.io", Kind: "Ingress"}:                                     true,

@@ -110,6 +110,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		selector: selector, tracker: o.Tracker, writer: status.NewWriter(mgr.GetClient()), waits: newWaits(),
 		recorder: o.Recorder, period: o.Period, clock: o.Clock,
 	}
+	r.observer, _ = o.Translator.(translate.Observer)
 	c, err := controller.New(name, mgr, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: o.MaxConcurrent,

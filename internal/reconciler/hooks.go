@@ -38,6 +38,8 @@ type Request struct {
 
 	// Values for the chart. Set by the translate hook.
 	Values map[string]any
+	// Scale is the number of replicas that is no part of the change; nil for kinds without. Set by the translate hook.
+	Scale *release.Scale
 	// Chart to release. Set by the chart source hook.
 	Chart *chartsource.Chart
 	// Session and Change to bring about, and where the stored release stands. Set by the change hook.
@@ -78,6 +80,13 @@ func (h translateHook) PreReconcile(_ context.Context, req *Request) error {
 		return &stallError{reason: v1alpha1.ReasonInvalidValues, err: err}
 	}
 	req.Values = translate.Override(values, h.overrides)
+	if scaler, ok := h.translator.(translate.Scaler); ok {
+		scale, err := scaler.Scale(req.Object)
+		if err != nil {
+			return &stallError{reason: v1alpha1.ReasonInvalidValues, err: err}
+		}
+		req.Scale = &release.Scale{GroupKind: scale.GroupKind, Name: scale.Name, Replicas: scale.Replicas, Value: scale.Value}
+	}
 	return nil
 }
 
@@ -122,6 +131,7 @@ func (h changeHook) open(ctx context.Context, req *Request) error {
 	}
 	if req.Chart != nil {
 		change.Chart, change.ChartDigest, change.Values = req.Chart.Chart, req.Chart.Digest, req.Values
+		change.Scale = req.Scale
 		if change, err = change.WithDigest(); err != nil {
 			return &stallError{reason: v1alpha1.ReasonInvalidValues, err: err}
 		}

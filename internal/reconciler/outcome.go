@@ -52,13 +52,13 @@ func (r *Reconciler) succeeded(ctx context.Context, req *Request, buffer *status
 		return reconcile.Result{}, err
 	}
 	revision := b.Status().Revision
-	b.Phase(v1alpha1.PhaseDeployed, ready.Message)
 	if ready.Ready {
 		message := fmt.Sprintf("release %s revision %d is deployed and all its objects are ready", req.Change.Name, revision)
 		b.Phase(v1alpha1.PhaseDeployed, message).Ready(message)
 	} else {
-		b.Unready(ready.Failed, ready.Message)
+		b.Phase(v1alpha1.PhaseDeployed, ready.Message).Unready(ready.Failed, ready.Message)
 	}
+	r.reportWorkload(req, b, ready)
 	r.settle(ctx, req, b)
 	r.reportRollback(req, b)
 	r.reportDrift(req, b)
@@ -112,7 +112,7 @@ func (r *Reconciler) observe(ctx context.Context, req *Request, b *status.Builde
 	if err != nil {
 		return dependents.Readiness{}, err
 	}
-	r.tracker.Retain(r.owner(req), req.Identity, refs)
+	r.tracker.Retain(r.owner(req), req.Identity, refs, req.Session.Variant())
 	return r.tracker.Readiness(ctx, r.owner(req), req.Identity, refs), nil
 }
 

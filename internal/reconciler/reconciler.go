@@ -27,6 +27,7 @@ import (
 	"github.com/chartgate/chartgate/internal/inputs"
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/status"
+	"github.com/chartgate/chartgate/internal/translate"
 )
 
 // Reconciler reconciles the resources of one kind.
@@ -44,6 +45,7 @@ type Reconciler struct {
 	inputs      *inputs.Inputs
 	plans       *plans
 	client      client.Client
+	observer    translate.Observer // nil for kinds whose status tells of no workload
 	writer      *status.Writer
 	waits       *waits
 	recorder    record.EventRecorder
@@ -224,7 +226,7 @@ func (r *Reconciler) builder(req *Request) *status.Builder {
 // write sends what the builder made, and makes it the request's status.
 func (r *Reconciler) write(ctx context.Context, req *Request, b *status.Builder) error {
 	before, next := req.Status, b.Status()
-	changed, err := r.writer.Write(ctx, req.Object, next)
+	changed, err := r.writer.Write(ctx, req.Object, next, b.OwnFields())
 	if err != nil {
 		r.event(req, eventWarning, v1alpha1.EventStatusUpdateFailed, "the status could not be written: %v", err)
 		return err

@@ -59,13 +59,15 @@ type Change struct {
 	Written []v1alpha1.HistoryEntry
 	// KeepRollback says that a helm rollback by a user, if there is one, is left as it is.
 	KeepRollback bool
+	// Scale is a number of replicas that is set at once, as no part of the change. Nil for none.
+	Scale *Scale
 
 	digest string
 }
 
 // WithDigest returns the change with its digest worked out.
 func (c Change) WithDigest() (Change, error) {
-	d, err := changeDigest(c.ChartDigest, c.Name, c.Namespace, c.Values)
+	d, err := changeDigest(c.ChartDigest, c.Name, c.Namespace, c.Scale.without(c.Values))
 	if err != nil {
 		return c, err
 	}

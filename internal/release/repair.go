@@ -39,18 +39,25 @@ func (s *Session) repair(rel *helmrelease.Release) error {
 		if s.unchanged(o, s.mode()) {
 			continue
 		}
-		var err error
-		switch s.change.Settings.Drift {
-		case v1alpha1.DriftIgnore:
-			err = s.accept(a, o)
-		case v1alpha1.DriftReport:
-			err = s.report(a, o)
-		default:
-			err = s.restore(a, o)
+		if s.rescales(o) {
+			errs = append(errs, s.scale(a, o))
+		} else {
+			errs = append(errs, s.look(a, o))
 		}
-		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// look treats an object that may have drifted, as the settings say.
+func (s *Session) look(a applier, o object) error {
+	switch s.change.Settings.Drift {
+	case v1alpha1.DriftIgnore:
+		return s.accept(a, o)
+	case v1alpha1.DriftReport:
+		return s.report(a, o)
+	default:
+		return s.restore(a, o)
+	}
 }
 
 // restore makes sure the object is as the release has it: created when it is

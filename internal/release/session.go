@@ -158,8 +158,12 @@ func (s *Session) Objects() ([]dependents.Ref, error) {
 // Unmoved returns the released objects if none was touched since all were
 // verified, so that there is nothing to look at.
 func (s *Session) Unmoved() ([]dependents.Ref, bool) {
-	return s.engine.tracker.Unmoved(s.change.Owner, s.change.Identity, s.mode())
+	return s.engine.tracker.Unmoved(s.change.Owner, s.change.Identity, s.mode(), s.Variant())
 }
+
+// Variant tells apart what the change asks of its objects beyond what is
+// released. Empty for nothing.
+func (s *Session) Variant() string { return s.change.Scale.String() }
 
 // trustedObjects returns the objects of a stored release that may be written
 // with the identity's rights: all of them where the payload is known to be
@@ -174,6 +178,9 @@ func (s *Session) trustedObjects(rel *helmrelease.Release) ([]object, error) {
 	}
 	if !s.isWritten(PayloadDigest(rel)) {
 		objects = s.within(objects)
+	}
+	if err := s.change.Scale.set(objects, s.change.Namespace); err != nil {
+		return nil, err
 	}
 	s.parsedManifest, s.parsedObjects = rel.Manifest, objects
 	return objects, nil

@@ -26,6 +26,7 @@ const (
 // happened. It reads no clock and no cluster.
 type Builder struct {
 	status     v1alpha1.CommonStatus
+	own        map[string]any
 	generation int64
 	now        metav1.Time
 }
@@ -39,6 +40,15 @@ func NewBuilder(last v1alpha1.CommonStatus, generation int64, now time.Time) *Bu
 
 // Status returns what was built.
 func (b *Builder) Status() v1alpha1.CommonStatus { return *b.status.DeepCopy() }
+
+// Own sets fields of the status that only this kind has, as JSON; nil takes one away.
+func (b *Builder) Own(fields map[string]any) *Builder {
+	b.own = fields
+	return b
+}
+
+// OwnFields returns what Own set.
+func (b *Builder) OwnFields() map[string]any { return b.own }
 
 // Condition sets a condition. Its transition time moves only with its status.
 func (b *Builder) Condition(conditionType string, status metav1.ConditionStatus, reason, message string) *Builder {

@@ -64,15 +64,16 @@ func NewWriter(c client.Client) *Writer {
 // manifest in the status shows Secrets to everyone who may read it.
 var obsolete = []string{"deployedRelease"}
 
-// Write makes the status of the resource the given one, by one patch of what
-// differs, and none where nothing does. The resource being gone is no error.
+// Write makes the status of the resource the given one, with these fields of its
+// kind's own, by one patch of what differs, and none where nothing does. The resource being gone is no error.
 // On success obj holds the new status, with the resource version and finalizers
 // that the server has then; its spec stays the one that was read.
-func (w *Writer) Write(ctx context.Context, obj *unstructured.Unstructured, next v1alpha1.CommonStatus) (changed bool, err error) {
+func (w *Writer) Write(ctx context.Context, obj *unstructured.Unstructured, next v1alpha1.CommonStatus, own map[string]any) (changed bool, err error) {
 	want, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&next)
 	if err != nil {
 		return false, fmt.Errorf("status of %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
 	}
+	maps.Copy(want, own)
 	have, _ := obj.Object["status"].(map[string]any)
 	patch := difference(have, want)
 	if len(patch) == 0 || w.wasSent(obj, want) {
@@ -138,6 +139,9 @@ func (w *Writer) wasSent(obj *unstructured.Unstructured, want map[string]any) bo
 func difference(have, want map[string]any) map[string]any {
 	patch := map[string]any{}
 	for key, value := range want {
+		if _, is := have[key]; value == nil && !is {
+			continue
+		}
 		if !reflect.DeepEqual(have[key], value) {
 			patch[key] = replacement(have[key], value)
 		}

@@ -38,7 +38,7 @@ func TestApprovalNeverShowsASecret(t *testing.T) {
 	const canary = "c4nary-Value/with:signs"
 	e := harness.New(t)
 	k := e.GatedKind(e.Chart("secret", secretChart))
-	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
+	operator := e.StartProcess(harness.ProcessOptions{Watches: harness.Watches(k), Args: append([]string{"--zap-log-level", "debug"}, onlyWatches...)})
 	createSecret(e, "credentials", map[string]string{"password": canary})
 	spec := gated("first", gateOf("credentials", v1alpha1.GateSecretExists, map[string]any{"keys": []any{"password"}}), gateOf("release", v1alpha1.GateManualApproval, nil))
 	spec["password"] = canary
@@ -86,6 +86,7 @@ func TestApprovalNeverShowsASecret(t *testing.T) {
 	k.Patch("one", `{"spec":{"message":"hello"}}`)
 	waitHeld(k, "one")
 	e.WantHistory("one", "1:deployed")
+	logHoldsNo(t, operator, canary)
 }
 
 func TestApprovalPlanOfAForeignNameIsNotTouched(t *testing.T) {

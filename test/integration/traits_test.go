@@ -4,8 +4,10 @@
 package integration
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -172,7 +174,7 @@ stringData: {password: {{ .Values.adminPassword | quote }}}
 		"templates/fail.yaml":   `{{ if .Values.boom }}{{ fail (printf "cannot use %s" .Values.adminPassword) }}{{ end }}`,
 		"templates/broken.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: \"{{ .Release.Name }}-2\"}\nspec: {ports: [{port: {{ .Values.port }}, name: \"{{ .Values.adminPassword }}_\"}]}\n",
 	})))
-	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
+	operator := e.StartProcess(harness.ProcessOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h", "--zap-log-level", "debug"}})
 	k.Create("template", map[string]any{"adminPassword": canary, "boom": true})
 	k.WaitCondition("template", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRenderFailed)
 	k.Create("object", map[string]any{"adminPassword": canary})
@@ -191,6 +193,23 @@ stringData: {password: {{ .Values.adminPassword | quote }}}
 	for _, ev := range events.Items {
 		if strings.Contains(ev.Message, canary) {
 			t.Errorf("event %s: %s", ev.Reason, ev.Message)
+		}
+	}
+	logHoldsNo(t, operator, canary)
+}
+
+// logHoldsNo checks the log of an operator that logs all it can.
+func logHoldsNo(t *testing.T, operator *harness.Process, canary string) {
+	t.Helper()
+	log := operator.Log(math.MaxInt32)
+	if !strings.Contains(log, "Starting Controller") {
+		t.Errorf("the operator's log is not there:\n%s", operator.Log(20))
+	}
+	for _, form := range []string{canary, base64.StdEncoding.EncodeToString([]byte(canary))} {
+		for line := range strings.SplitSeq(log, "\n") {
+			if strings.Contains(line, form) {
+				t.Errorf("the operator's log: %s", line)
+			}
 		}
 	}
 }

@@ -1,0 +1,52 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Object names one object of a release, in the release's namespace.
+type Object struct {
+	GroupKind schema.GroupKind
+	Name      string
+}
+
+// Scale is a number of replicas and the object that has it.
+type Scale struct {
+	Object
+	// Replicas for the object's spec.replicas.
+	Replicas int64
+	// Value is the key, at the top of the values, under which the chart is given the number.
+	Value string
+}
+
+// Scaler is a Translator of a kind whose replicas are no part of a change: they
+// are set at once, without a revision and without asking a gate.
+type Scaler interface {
+	Translator
+	// Scale returns the number of replicas that the resource asks for. It is
+	// pure, and is called for resources that Translate took.
+	Scale(obj *unstructured.Unstructured) (Scale, error)
+}
+
+// Observer is a Translator of a kind whose status tells of the workload that
+// its release runs: the resource goes on from Deployed to Updating and Running.
+type Observer interface {
+	Translator
+	// Observed names the objects that the status tells of, the workload first.
+	Observed(obj *unstructured.Unstructured) []Object
+	// Observe makes the kind's own part of the status out of these objects, in
+	// the order of Observed. One that does not exist is nil.
+	Observe(obj *unstructured.Unstructured, live []*unstructured.Unstructured) Observation
+}
+
+// Observation is what the status tells of a workload.
+type Observation struct {
+	// Fields of the status that are the kind's own, as JSON. Nil takes a field away.
+	Fields map[string]any
+	// Ready and Desired count replicas.
+	Ready, Desired int64
+}
