@@ -10,9 +10,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 const (
 	LabelProtects     = "chartgate.dev/protects"
 	ProtectsApprovals = "releaseapprovals"
-	// ApprovalWebhook is the name of the webhook, inside a ValidatingWebhookConfiguration, that
-	// vouches for the same where no ValidatingAdmissionPolicy can be installed.
-	ApprovalWebhook = "releaseapprovals.apps.chartgate.dev"
 )
 
 // KindReleaseApproval is the kind of approvals.

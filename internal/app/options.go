@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/chartgate/chartgate/internal/webhook"
 )
 
 // WatchNamespaceEnv names the environment variable that says which namespaces
@@ -38,6 +40,10 @@ type options struct {
 	probeAddress       string
 	enableHTTP2        bool
 
+	webhookHost    string
+	webhookPort    int
+	webhookCertDir string
+
 	kubeAPIQPS             float32
 	kubeAPIBurst           int
 	watchLabelSelector     string
@@ -60,7 +66,11 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.metricsSecure, "metrics-secure", false, "Serve metrics by HTTPS.")
 	fs.BoolVar(&o.metricsRequireRBAC, "metrics-require-rbac", false, "Serve metrics only to those whom RBAC allows. Needs --metrics-secure.")
 	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "Address that /healthz and /readyz are served on.")
-	fs.BoolVar(&o.enableHTTP2, "enable-http2", false, "Serve metrics by HTTP/2 as well.")
+	fs.BoolVar(&o.enableHTTP2, "enable-http2", false, "Serve metrics and the webhook by HTTP/2 as well.")
+
+	fs.IntVar(&o.webhookPort, "webhook-port", 0, "Port of the webhook that vouches for who made a ReleaseApproval; 0 turns it off.")
+	fs.StringVar(&o.webhookHost, "webhook-host", "", "Address that the webhook is served on. Default: all.")
+	fs.StringVar(&o.webhookCertDir, "webhook-cert-dir", webhook.DefaultCertDir, "Folder of the webhook's certificate, tls.crt, and its key, tls.key.")
 
 	fs.Float32Var(&o.kubeAPIQPS, "kube-api-qps", -1, "Requests a second to the API server; below 0 leaves the limit to its priority and fairness.")
 	fs.IntVar(&o.kubeAPIBurst, "kube-api-burst", 100, "Requests that may be made at once beyond --kube-api-qps.")
@@ -84,6 +94,8 @@ func (o *options) validate() error {
 		return fmt.Errorf("--timeout has to be above 0, and is %s", o.timeout)
 	case o.metricsRequireRBAC && !o.metricsSecure:
 		return errors.New("--metrics-require-rbac needs --metrics-secure: a token must not be sent in the clear")
+	case o.webhookPort < 0 || o.webhookPort > 65535:
+		return fmt.Errorf("--webhook-port has to be from 1 to 65535, or 0 for no webhook, and is %d", o.webhookPort)
 	}
 	return nil
 }

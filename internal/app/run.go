@@ -38,6 +38,7 @@ import (
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/release/store"
 	"github.com/chartgate/chartgate/internal/watch"
+	"github.com/chartgate/chartgate/internal/webhook"
 )
 
 const (
@@ -77,7 +78,11 @@ func run(ctx context.Context, o *options, cfg *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := setUp(ctx, mgr, cfg, kinds); err != nil {
+	pool := identity.NewPool(cfg)
+	if err := setUp(ctx, mgr, pool, kinds); err != nil {
+		return err
+	}
+	if err := serveWebhook(mgr, pool, o); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -145,8 +150,7 @@ func newManager(cfg *rest.Config, o *options) (manager.Manager, error) {
 }
 
 // setUp adds a controller for every kind.
-func setUp(ctx context.Context, mgr manager.Manager, cfg *rest.Config, kinds []kind) error {
-	pool := identity.NewPool(cfg)
+func setUp(ctx context.Context, mgr manager.Manager, pool *identity.Pool, kinds []kind) error {
 	operator, err := pool.For(identity.Operator)
 	if err != nil {
 		return err
@@ -162,7 +166,7 @@ func setUp(ctx context.Context, mgr manager.Manager, cfg *rest.Config, kinds []k
 	releases := store.New(ctx, pool, watchNamespaces(), mgr.GetLogger().WithName("store"), func(namespace, name string) { engine.Changed(namespace, name) })
 	engine = release.NewEngine(release.Options{Pool: pool, Tracker: tracker, Store: releases, Holder: holder(), Wake: wake})
 	gateInputs := inputs.New(ctx, pool, mgr.GetLogger().WithName("inputs"), wake)
-	gates := gate.NewSet(gate.Evaluators(gate.Options{Protection: gateInputs.Protection(), KindGates: kindGates(kinds)}))
+	gates := gate.NewSet(gate.Evaluators(gate.Options{Protection: gateInputs.Protection(watchNamespaces()...), KindGates: kindGates(kinds)}))
 	recorder := newRecorder(ctx, operator.Kubernetes)
 	for _, k := range kinds {
 		err := reconciler.Setup(mgr, reconciler.Options{
@@ -189,6 +193,32 @@ func setUp(ctx context.Context, mgr manager.Manager, cfg *rest.Config, kinds []k
 		}
 		ctrl.Log.Info("Watching", "group", k.watch.GroupVersionKind.Group, "version", k.watch.GroupVersionKind.Version,
 			"kind", k.watch.GroupVersionKind.Kind, "chart", k.watch.ChartPath, "namespaces", slices.Concat(watchNamespaces()))
+	}
+	return nil
+}
+
+// serveWebhook adds the webhook that vouches for ReleaseApprovals, where it is asked for. Every
+// replica serves it, and is ready only when it does: the API server may ask any of them.
+func serveWebhook(mgr manager.Manager, pool *identity.Pool, o *options) error {
+	if o.webhookPort == 0 {
+		return nil
+	}
+	operator, err := pool.For(identity.Operator)
+	if err != nil {
+		return err
+	}
+	server, err := webhook.NewServer(webhook.Options{
+		Host: o.webhookHost, Port: o.webhookPort, CertDir: o.webhookCertDir, HTTP2: o.enableHTTP2,
+		Reviewer: operator.Kubernetes.AuthorizationV1().SubjectAccessReviews(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(server); err != nil {
+		return fmt.Errorf("webhook: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("webhook", server.StartedChecker()); err != nil {
+		return fmt.Errorf("readiness check of the webhook: %w", err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -27,6 +28,15 @@ var (
 	policyKind  = admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy")
 	bindingKind = admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding")
 	webhookKind = admissionv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration")
+
+	namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+)
+
+const (
+	// protectedFor is how long a protection is believed that depends on the labels of namespaces,
+	// which are not watched; unprotectedFor is how long its absence is.
+	protectedFor   = time.Minute
+	unprotectedFor = 5 * time.Second
 )
 
 // protection finds out what vouches for ReleaseApprovals, by watches that start
@@ -36,62 +46,110 @@ type protection struct {
 
 	mu      sync.Mutex
 	watches map[schema.GroupVersionKind]*watch
-	// known is what was found out since the last change; nil if nothing was.
-	known *gate.Protection
 	// changes counts the changes of what is watched.
 	changes int
 }
 
-var _ gate.ApprovalProtection = (*protection)(nil)
+// namespacesProtection is the protection of ReleaseApprovals in some namespaces.
+type namespacesProtection struct {
+	*protection
+	// namespaces that are to be protected; none means all.
+	namespaces []string
 
-// Protection tells whether the API server vouches for who made a ReleaseApproval:
-// by a ValidatingAdmissionPolicy with the label chartgate.dev/protects that a
-// binding enforces, or by a webhook named releaseapprovals.apps.chartgate.dev.
-// Either has to cover every ReleaseApproval that is created, and to refuse them
-// when it fails. When that changes, the owners whose gates look at ReleaseApprovals are woken.
-func (i *Inputs) Protection() gate.ApprovalProtection { return i.protection }
+	mu sync.Mutex
+	// known is what was found out after that many changes; until, if set, is when it is to be found out anew.
+	known *finding
+}
+
+// finding is what was found out about protection.
+type finding struct {
+	gate.Protection
+	changes int
+	until   time.Time
+}
+
+var _ gate.ApprovalProtection = (*namespacesProtection)(nil)
+
+// Protection tells whether the API server vouches for who made a ReleaseApproval in the namespaces,
+// those that the operator watches; none means all. What vouches is a ValidatingAdmissionPolicy with
+// the label chartgate.dev/protects that a binding enforces, or a webhook that calls the path on
+// which the operator serves the same rule. Either has to cover every ReleaseApproval that is
+// created there, and to refuse them when it fails. When that changes, the owners whose gates look at
+// ReleaseApprovals are woken.
+func (i *Inputs) Protection(namespaces ...string) gate.ApprovalProtection {
+	return &namespacesProtection{protection: i.protection, namespaces: namespaces}
+}
 
 // Protected returns the protection there is.
-func (p *protection) Protected(ctx context.Context) (gate.Protection, error) {
+func (p *namespacesProtection) Protected(ctx context.Context) (gate.Protection, error) {
+	changes := p.seen()
 	p.mu.Lock()
-	known, changes := p.known, p.changes
+	known := p.known
 	p.mu.Unlock()
-	if known != nil {
-		return *known, nil
+	if known != nil && known.changes == changes && (known.until.IsZero() || time.Now().Before(known.until)) {
+		return known.Protection, nil
 	}
 	found, err := p.find(ctx)
 	if err != nil {
 		return gate.Protection{}, err
 	}
+	found.changes = changes // what changed meanwhile makes it old
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.changes == changes {
-		p.known = &found
+	p.known = &found
+	p.mu.Unlock()
+	return found.Protection, nil
+}
+
+func (p *namespacesProtection) find(ctx context.Context) (finding, error) {
+	policies, policyErr := list[admissionv1.ValidatingAdmissionPolicy](ctx, p.protection, policyKind)
+	bindings, bindingErr := list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, p.protection, bindingKind)
+	since, missing := byPolicy(policies, bindings)
+	if !since.IsZero() {
+		return finding{Protection: gate.Protection{Active: true, Since: since}}, nil
 	}
+	configurations, webhookErr := list[admissionv1.ValidatingWebhookConfiguration](ctx, p.protection, webhookKind)
+	namespaces := &namespaceLabels{read: p.labels, known: map[string]labels.Set{}}
+	since, weak, labelsErr := byWebhook(ctx, configurations, p.namespaces, namespaces)
+	found := finding{Protection: gate.Protection{Active: !since.IsZero(), Since: since}}
+	switch {
+	case namespaces.absent || (!found.Active && len(namespaces.known) > 0):
+		found.until = time.Now().Add(unprotectedFor)
+	case len(namespaces.known) > 0:
+		found.until = time.Now().Add(protectedFor)
+	}
+	if found.Active {
+		return found, nil
+	}
+	if err := errors.Join(policyErr, bindingErr, webhookErr, labelsErr); err != nil {
+		return finding{}, err
+	}
+	found.Missing = missing + ", and " + weak
 	return found, nil
 }
 
-func (p *protection) find(ctx context.Context) (gate.Protection, error) {
-	policies, policyErr := list[admissionv1.ValidatingAdmissionPolicy](ctx, p, policyKind)
-	bindings, bindingErr := list[admissionv1.ValidatingAdmissionPolicyBinding](ctx, p, bindingKind)
-	since, missing := byPolicy(policies, bindings)
-	if !since.IsZero() {
-		return gate.Protection{Active: true, Since: since}, nil
+// labels reads the labels of a namespace.
+func (p *protection) labels(ctx context.Context, namespace string) (map[string]string, error) {
+	clients, mapping, err := p.inputs.mapping(identity.Operator, namespaceKind)
+	if err != nil {
+		return nil, err
 	}
-	webhooks, webhookErr := list[admissionv1.ValidatingWebhookConfiguration](ctx, p, webhookKind)
-	if since := byWebhook(webhooks); !since.IsZero() {
-		return gate.Protection{Active: true, Since: since}, nil
+	obj, err := get(ctx, clients.Dynamic.Resource(mapping.Resource), watchKey{id: identity.Operator, kind: namespaceKind}, mapping.Resource, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("the labels of namespace %s: %w", namespace, err)
 	}
-	if err := errors.Join(policyErr, bindingErr, webhookErr); err != nil {
-		return gate.Protection{}, err
-	}
-	return gate.Protection{Missing: missing}, nil
+	return obj.GetLabels(), nil
 }
 
-// changed forgets what is known, and wakes the owners whose gates look at ReleaseApprovals.
+// seen is how many changes there have been.
+func (p *protection) seen() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changes
+}
+
+// changed outdates what is known, and wakes the owners whose gates look at ReleaseApprovals.
 func (p *protection) changed() {
 	p.mu.Lock()
-	p.known = nil
 	p.changes++
 	p.mu.Unlock()
 	p.inputs.wakeAll(p.inputs.approvers())
@@ -137,23 +195,6 @@ func enforced(policy admissionv1.ValidatingAdmissionPolicy) bool {
 		slices.ContainsFunc(match.ResourceRules, func(r admissionv1.NamedRuleWithOperations) bool {
 			return len(r.ResourceNames) == 0 && covers(r.RuleWithOperations)
 		})
-}
-
-// byWebhook is since when a webhook protects approvals.
-func byWebhook(configurations []admissionv1.ValidatingWebhookConfiguration) time.Time {
-	for _, c := range configurations {
-		if c.DeletionTimestamp != nil {
-			continue
-		}
-		for _, hook := range c.Webhooks {
-			if hook.Name == v1alpha1.ApprovalWebhook && (hook.FailurePolicy == nil || *hook.FailurePolicy == admissionv1.Fail) &&
-				len(hook.MatchConditions) == 0 && everything(hook.NamespaceSelector) && everything(hook.ObjectSelector) &&
-				slices.ContainsFunc(hook.Rules, covers) {
-				return c.CreationTimestamp.Time
-			}
-		}
-	}
-	return time.Time{}
 }
 
 // everything tells whether the selector leaves nothing out.
