@@ -34,6 +34,6 @@ func New() *cobra.Command {
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
 	}
-	cmd.AddCommand(newCRD())
+	cmd.AddCommand(newCRD(), newRBAC())
 	return cmd
 }

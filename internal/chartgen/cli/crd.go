@@ -4,11 +4,7 @@
 package cli
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -96,22 +92,5 @@ func (f *crdFlags) put(cmd *cobra.Command, data []byte, name string) error {
 	if ext := strings.ToLower(filepath.Ext(path)); ext != ".yaml" && ext != ".yml" {
 		path = filepath.Join(path, name)
 	}
-	old, err := os.ReadFile(path) // #nosec G304 -- the user names the file
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("read the CRD: %w", err)
-	case err == nil && bytes.Equal(old, data):
-		return nil
-	case f.check && err != nil:
-		return fmt.Errorf("%s is missing: run chartgen crd without --check (make manifests does)", path)
-	case f.check:
-		return fmt.Errorf("%s is not what %s gives: run chartgen crd without --check (make manifests does)", path, f.chart)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // #nosec G301 -- a folder of a source tree
-		return fmt.Errorf("write the CRD: %w", err)
-	}
-	if err := os.WriteFile(path, data, 0o644); err != nil { // #nosec G306 -- a file of a source tree
-		return fmt.Errorf("write the CRD: %w", err)
-	}
-	return nil
+	return writeFile(path, data, f.check, "chartgen crd", f.chart)
 }
