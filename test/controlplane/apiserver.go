@@ -11,11 +11,17 @@ import (
 	"os"
 
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/chartgate/chartgate/test/controlplane/supervise"
 )
 
 const (
+	// ServiceRange is the network of Services, and PodRange that of Pods on
+	// real nodes.
+	ServiceRange = "10.96.0.0/16"
+	PodRange     = "10.244.0.0/16"
+
 	loopback       = "127.0.0.1"
-	serviceRange   = "10.96.0.0/16"
 	frontProxyName = "front-proxy-client"
 	tokenIssuer    = "https://kubernetes.default.svc.cluster.local"
 
@@ -39,6 +45,9 @@ func (c *Cluster) tryStorageAndAPI(ctx context.Context) error {
 		return err
 	}
 	c.etcdPort, c.apiServerPort = ports[0], ports[1]
+	if c.options.Host != nil {
+		c.apiServerPort = c.options.Host.Port
+	}
 	if c.admin, err = c.User("admin", "system:masters"); err != nil {
 		return err
 	}
@@ -79,11 +88,6 @@ func (c *Cluster) apiServerArguments() ([]string, error) {
 	pki := func(name string) string { return c.path("pki", name) }
 	arguments := []string{
 		"--etcd-servers=" + c.etcdURL(),
-		"--bind-address=" + loopback,
-		"--advertise-address=" + loopback,
-		// Nothing could use the endpoint of the Service "kubernetes": no
-		// network leads from a simulated Pod to the loopback interface.
-		"--endpoint-reconciler-type=none",
 		fmt.Sprintf("--secure-port=%d", c.apiServerPort),
 		"--tls-cert-file=" + pki("apiserver.crt"),
 		"--tls-private-key-file=" + pki("apiserver.key"),
@@ -91,7 +95,7 @@ func (c *Cluster) apiServerArguments() ([]string, error) {
 		"--service-account-key-file=" + pki("sa.pub"),
 		"--service-account-signing-key-file=" + pki("sa.key"),
 		"--service-account-issuer=" + tokenIssuer,
-		"--service-cluster-ip-range=" + serviceRange,
+		"--service-cluster-ip-range=" + ServiceRange,
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
@@ -108,6 +112,14 @@ func (c *Cluster) apiServerArguments() ([]string, error) {
 		"--enable-aggregator-routing=true",
 		"--max-requests-inflight=1000",
 		"--max-mutating-requests-inflight=500",
+	}
+	if host := c.options.Host; host != nil {
+		arguments = append(arguments, "--bind-address=0.0.0.0", "--advertise-address="+host.Address)
+	} else {
+		arguments = append(arguments, "--bind-address="+loopback, "--advertise-address="+loopback,
+			// Nothing could use the endpoint of the Service "kubernetes": no
+			// network leads from a simulated Pod to the loopback interface.
+			"--endpoint-reconciler-type=none")
 	}
 	if c.options.AuditLog {
 		policy := c.path("audit-policy.yaml")
@@ -128,7 +140,7 @@ func (c *Cluster) apiServerArguments() ([]string, error) {
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	etcd := c.etcd
-	running := c.apiServer != nil && c.apiServer.running()
+	running := c.apiServer != nil && c.apiServer.Running()
 	c.mu.Unlock()
 	if running {
 		return nil
@@ -142,7 +154,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 }
 
 // runAPIServer starts the API server and waits until it is ready.
-func (c *Cluster) runAPIServer(ctx context.Context, etcd *process) error {
+func (c *Cluster) runAPIServer(ctx context.Context, etcd *supervise.Process) error {
 	arguments, err := c.apiServerArguments()
 	if err != nil {
 		return err
@@ -151,7 +163,7 @@ func (c *Cluster) runAPIServer(ctx context.Context, etcd *process) error {
 	if err != nil {
 		return err
 	}
-	if err := waitFor(ctx, "the API server", c.ready, server, etcd); err != nil {
+	if err := supervise.WaitFor(ctx, "the API server", c.ready, server, etcd); err != nil {
 		c.discard(server)
 		return err
 	}
@@ -172,7 +184,7 @@ func (c *Cluster) StopAPIServer() error {
 	if server == nil {
 		return nil
 	}
-	if err := server.kill(); err != nil {
+	if err := server.Kill(); err != nil {
 		return fmt.Errorf("stop the API server: %w", err)
 	}
 	c.discard(server)

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/chartgate/chartgate/test/controlplane/supervise"
 )
 
 // auditPolicy records who did what to which object, and nothing of the
@@ -139,7 +141,7 @@ func (c *Cluster) flushAuditLog(ctx context.Context) error {
 	c.mu.Lock()
 	server := c.apiServer
 	c.mu.Unlock()
-	if server == nil || !server.running() {
+	if server == nil || !server.Running() {
 		return nil
 	}
 	marker := string(uuid.NewUUID())
@@ -147,7 +149,7 @@ func (c *Cluster) flushAuditLog(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("mark the end of the audit log: %w", err)
 	}
-	return waitFor(ctx, "the audit log", func(context.Context) error {
+	return supervise.WaitFor(ctx, "the audit log", func(context.Context) error {
 		if err := c.audit.follow(c.AuditLogPath()); err != nil {
 			return err
 		}

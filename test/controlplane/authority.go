@@ -119,13 +119,14 @@ func encodePEM(kind string, der []byte) []byte {
 }
 
 // writeKeys writes all that the servers read: the authority (ca), the API
-// server's serving certificate (apiserver), its client certificates towards
+// server's serving certificate (apiserver), which is good for further addresses
+// as well, its client certificates towards
 // kubelets and aggregated API servers, and the keys of service account tokens
 // (sa).
-func (a *authority) writeKeys(dir string) error {
+func (a *authority) writeKeys(dir string, addresses ...net.IP) error {
 	serving, err := a.server("kube-apiserver",
 		[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-		[]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.IPv4(10, 96, 0, 1)})
+		append(addresses, net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.IPv4(10, 96, 0, 1)))
 	if err != nil {
 		return err
 	}

@@ -5,21 +5,19 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
-)
 
-// buildArguments come before the program's own -ldflags and -o.
-var buildArguments = []string{"build", "-mod=readonly", "-trimpath"}
+	"github.com/chartgate/chartgate/test/controlplane/supervise"
+)
 
 // build makes a program with the go command, in a folder of its own with the
 // embedded module files, so that it works from any working directory.
@@ -37,13 +35,16 @@ func build(ctx context.Context, program Program, target string) error {
 		return fmt.Errorf("create a build folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	if err := writeModule(dir, recipe.module); err != nil {
+	if err := recipe.writeModule(dir); err != nil {
 		return fmt.Errorf("write the module to build: %w", err)
 	}
 
 	output := filepath.Join(dir, "output", string(program))
-	arguments := append([]string{}, buildArguments...)
-	arguments = append(arguments, "-ldflags", recipe.ldflags, "-o", output, recipe.pkg)
+	arguments, err := recipe.arguments()
+	if err != nil {
+		return err
+	}
+	arguments = slices.Insert(arguments, 1, "-o", output)
 	command := exec.CommandContext(ctx, goCommand, arguments...)
 	command.Dir = dir
 	command.Env = append(os.Environ(),
@@ -55,7 +56,7 @@ func build(ctx context.Context, program Program, target string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return fmt.Errorf("%s %s: %w\n%s", goCommand, strings.Join(arguments, " "), err, tail(string(text), 20))
+		return fmt.Errorf("%s %s: %w\n%s", goCommand, strings.Join(arguments, " "), err, supervise.Tail(string(text), 20))
 	}
 	if err := os.Rename(output, target); err != nil {
 		return fmt.Errorf("move the built program into the cache: %w", err)
@@ -63,45 +64,27 @@ func build(ctx context.Context, program Program, target string) error {
 	return nil
 }
 
-// writeModule writes an embedded module, or the guard's source if module is
-// empty, into dir.
-func writeModule(dir, module string) error {
-	if module != "" {
-		for _, suffix := range []string{"mod", "sum"} {
-			content, err := source.ReadFile("tools/" + module + "." + suffix)
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(filepath.Join(dir, "go."+suffix), content, 0o644); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	files, err := fs.Glob(source, "guard/*.go")
+// writeModule writes the embedded files that a program is built from into dir.
+func (r recipe) writeModule(dir string) error {
+	files, err := r.files()
 	if err != nil {
 		return err
-	}
-	if len(files) == 0 {
-		return errors.New("the guard's source is not embedded")
 	}
 	for _, file := range files {
 		content, err := source.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, path.Base(file)), content, 0o644); err != nil {
+		name := path.Base(file)
+		if r.module != "" {
+			name = "go" + path.Ext(file)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module guard\n\ngo 1.26.0\n"), 0o644)
-}
-
-// tail returns the last lines of a text.
-func tail(text string, lines int) string {
-	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	if len(all) > lines {
-		all = all[len(all)-lines:]
+	if r.module != "" {
+		return nil
 	}
-	return strings.Join(all, "\n")
+	return os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+string(r.program)+"\n\ngo 1.26.0\n"), 0o644)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/chartgate/chartgate/test/controlplane/supervise"
 )
 
 // A Cluster is a running control plane. Its methods may be used concurrently.
@@ -34,9 +37,9 @@ type Cluster struct {
 	audit auditLog
 
 	mu        sync.Mutex
-	processes []*process // in the order in which they were started
-	etcd      *process
-	apiServer *process // nil while it is stopped
+	processes []*supervise.Process // in the order in which they were started
+	etcd      *supervise.Process
+	apiServer *supervise.Process // nil while it is stopped
 	stopped   bool
 }
 
@@ -87,7 +90,11 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.authority, err = newAuthority(); err != nil {
 		return err
 	}
-	if err := c.authority.writeKeys(c.path("pki")); err != nil {
+	var addresses []net.IP
+	if c.options.Host != nil {
+		addresses = append(addresses, net.ParseIP(c.options.Host.Address))
+	}
+	if err := c.authority.writeKeys(c.path("pki"), addresses...); err != nil {
 		return err
 	}
 	if err := c.startStorageAndAPI(ctx); err != nil {
@@ -115,12 +122,12 @@ func (c *Cluster) Dir() string { return c.dir }
 func (c *Cluster) URL() string { return c.url() }
 
 // Servers returns the running servers in the order of their start.
-func (c *Cluster) Servers() []Server {
+func (c *Cluster) Servers() []supervise.Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var servers []Server
+	var servers []supervise.Server
 	for _, process := range c.processes {
-		if process.running() {
+		if process.Running() {
 			servers = append(servers, process.Server)
 		}
 	}
@@ -138,7 +145,7 @@ func (c *Cluster) Stop() error {
 	// Clients stop before the servers that they talk to, and those before etcd.
 	var problems []error
 	for _, process := range slices.Backward(c.processes) {
-		problems = append(problems, process.stop())
+		problems = append(problems, process.Stop())
 	}
 	c.processes, c.etcd, c.apiServer = nil, nil, nil
 	if err := errors.Join(problems...); err != nil {
@@ -152,26 +159,34 @@ func (c *Cluster) Stop() error {
 	return nil
 }
 
-// launch starts a server and makes the cluster responsible for it.
-func (c *Cluster) launch(program Program, args ...string) (*process, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.launchLocked(program, args...)
+// launch starts one of the control plane's programs.
+func (c *Cluster) launch(program Program, args ...string) (*supervise.Process, error) {
+	return c.Supervise(string(program), c.programs[program], args...)
 }
 
-func (c *Cluster) launchLocked(program Program, args ...string) (*process, error) {
+// Supervise starts any program as one more server of the cluster, on its host.
+// The name is that of its log. The server ends with [Cluster.Stop], and is
+// killed if this process vanishes or the cluster's life is over. Supervise does
+// not wait until it is ready.
+func (c *Cluster) Supervise(name, path string, args ...string) (*supervise.Process, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.stopped {
-		return nil, fmt.Errorf("start %s: the control plane is stopped", program)
+		return nil, fmt.Errorf("start %s: the control plane is stopped", name)
 	}
-	process, err := startServer(serverSpec{
-		program:   program,
-		path:      c.programs[program],
-		args:      args,
-		guardPath: c.programs[guard],
-		dir:       c.dir,
-		removeDir: c.temporary,
-		maxLife:   time.Until(c.deadline),
-	})
+	spec := supervise.Spec{
+		Name:      name,
+		Path:      path,
+		Args:      args,
+		GuardPath: c.programs[Guard],
+		Dir:       c.dir,
+		RemoveDir: c.temporary,
+		MaxLife:   time.Until(c.deadline),
+	}
+	if c.options.Host != nil {
+		spec.Enter = c.options.Host.Enter
+	}
+	process, err := supervise.Start(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -180,15 +195,15 @@ func (c *Cluster) launchLocked(program Program, args ...string) (*process, error
 }
 
 // discard ends servers of a failed attempt.
-func (c *Cluster) discard(processes ...*process) {
+func (c *Cluster) discard(processes ...*supervise.Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, ended := range processes {
 		if ended == nil {
 			continue
 		}
-		_ = ended.kill()
-		c.processes = slices.DeleteFunc(c.processes, func(p *process) bool { return p == ended })
+		_ = ended.Kill()
+		c.processes = slices.DeleteFunc(c.processes, func(p *supervise.Process) bool { return p == ended })
 	}
 }
 

@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/chartgate/chartgate/test/controlplane/supervise"
 )
 
 func clientFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
@@ -84,7 +86,7 @@ func TestUsersHaveOnlyTheRightsThatRBACGrants(t *testing.T) {
 	reader := clientFor(t, readerConfig)
 
 	// The API server's view of RBAC lags a little behind.
-	err = waitFor(ctx, "the reader's rights", func(ctx context.Context) error {
+	err = supervise.WaitFor(ctx, "the reader's rights", func(ctx context.Context) error {
 		_, err := reader.CoreV1().ConfigMaps(granted).List(ctx, metav1.ListOptions{})
 		return err
 	})
@@ -117,7 +119,7 @@ func TestNamespacesIsolateTests(t *testing.T) {
 	})
 	t.Run("second", func(t *testing.T) { create(t, cluster.Namespace(t)) })
 
-	err := waitFor(testContext(t, time.Minute), "the end of "+first, func(ctx context.Context) error {
+	err := supervise.WaitFor(testContext(t, time.Minute), "the end of "+first, func(ctx context.Context) error {
 		_, err := client.CoreV1().Namespaces().Get(ctx, first, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -157,7 +159,7 @@ func deploy(ctx context.Context, client kubernetes.Interface, namespace, name st
 	if err != nil {
 		return err
 	}
-	return waitFor(ctx, "the Deployment "+name, func(ctx context.Context) error {
+	return supervise.WaitFor(ctx, "the Deployment "+name, func(ctx context.Context) error {
 		got, err := deployments.Get(ctx, name, metav1.GetOptions{})
 		if err == nil && got.Status.AvailableReplicas != replicas {
 			err = fmt.Errorf("%d of %d replicas are available", got.Status.AvailableReplicas, replicas)
@@ -182,7 +184,7 @@ func TestSimulatedNodesRunDeploymentsAndJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = waitFor(ctx, "the Job", func(ctx context.Context) error {
+	err = supervise.WaitFor(ctx, "the Job", func(ctx context.Context) error {
 		got, err := jobs.Get(ctx, "hook", metav1.GetOptions{})
 		if err == nil && got.Status.CompletionTime == nil {
 			err = errors.New("it is not complete")
@@ -196,7 +198,7 @@ func TestSimulatedNodesRunDeploymentsAndJobs(t *testing.T) {
 	if err := client.AppsV1().Deployments(namespace).Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	err = waitFor(ctx, "the end of the Pods", func(ctx context.Context) error {
+	err = supervise.WaitFor(ctx, "the end of the Pods", func(ctx context.Context) error {
 		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 		if err == nil && len(pods.Items) > 0 {
 			err = fmt.Errorf("%d Pods are left", len(pods.Items))

@@ -9,6 +9,8 @@ import (
 	"os"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chartgate/chartgate/test/controlplane/supervise"
 )
 
 // startControllers starts kube-controller-manager and kube-scheduler and waits
@@ -27,8 +29,8 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 			"--cluster-signing-cert-file=" + c.path("pki", "ca.crt"),
 			"--cluster-signing-key-file=" + c.path("pki", "ca.key"),
 			"--allocate-node-cidrs=true",
-			"--cluster-cidr=10.244.0.0/16",
-			"--service-cluster-ip-range=" + serviceRange,
+			"--cluster-cidr=" + PodRange,
+			"--service-cluster-ip-range=" + ServiceRange,
 			"--controllers=*,bootstrapsigner,tokencleaner",
 			"--kube-api-qps=500",
 			"--kube-api-burst=1000",
@@ -51,7 +53,7 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return waitFor(ctx, "the default ServiceAccount", func(ctx context.Context) error {
+	return supervise.WaitFor(ctx, "the default ServiceAccount", func(ctx context.Context) error {
 		return c.hasServiceAccount(ctx, metav1.NamespaceDefault)
 	}, manager, scheduler)
 }
@@ -63,13 +65,9 @@ func (c *Cluster) hasServiceAccount(ctx context.Context, namespace string) error
 }
 
 // startClient starts a server that works as a user of the API.
-func (c *Cluster) startClient(program Program, user string, arguments func(kubeconfig string) []string, groups ...string) (*process, error) {
-	config, err := c.User(user, groups...)
+func (c *Cluster) startClient(program Program, user string, arguments func(kubeconfig string) []string, groups ...string) (*supervise.Process, error) {
+	kubeconfig, err := c.UserKubeconfig(string(program), user, groups...)
 	if err != nil {
-		return nil, err
-	}
-	kubeconfig := c.path(string(program) + ".kubeconfig")
-	if err := WriteKubeconfig(kubeconfig, config); err != nil {
 		return nil, err
 	}
 	if err := os.RemoveAll(c.path(string(program) + ".log")); err != nil {

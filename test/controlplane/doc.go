@@ -23,5 +23,7 @@
 //		...
 //	}
 //
+// Package realnode adds a node that really runs Pods, where that is possible.
+//
 // The command in cmd/cluster offers the same from a terminal.
 package controlplane

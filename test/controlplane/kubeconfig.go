@@ -38,6 +38,17 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	}, nil
 }
 
+// UserKubeconfig writes a kubeconfig for what [Cluster.User] returns into the
+// cluster's folder, under a name of its own, and returns its path.
+func (c *Cluster) UserKubeconfig(name, user string, groups ...string) (string, error) {
+	config, err := c.User(user, groups...)
+	if err != nil {
+		return "", err
+	}
+	kubeconfig := c.path(name + ".kubeconfig")
+	return kubeconfig, WriteKubeconfig(kubeconfig, config)
+}
+
 // WriteKubeconfig writes a kubeconfig for the server and credentials of a
 // configuration such as [Cluster.User] returns. Only its owner can read it.
 func WriteKubeconfig(path string, config *rest.Config) error {

@@ -11,6 +11,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/chartgate/chartgate/test/controlplane/supervise"
 )
 
 // holderVariable makes the test binary start a control plane, describe it on
@@ -27,7 +29,7 @@ func TestMain(m *testing.M) {
 // A holding describes the control plane of a holder process.
 type holding struct {
 	Dir     string
-	Servers []Server
+	Servers []supervise.Server
 }
 
 func hold() {

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chartgate/chartgate/test/controlplane/supervise"
 )
 
 // stages tells kwok how simulated nodes and their Pods behave.
@@ -56,7 +58,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 			return fmt.Errorf("create the node %s: %w", node.Name, err)
 		}
 	}
-	return waitFor(ctx, "the simulated nodes", c.nodesReady, kwok)
+	return supervise.WaitFor(ctx, "the simulated nodes", c.nodesReady, kwok)
 }
 
 func simulatedNode(index int, version string) *corev1.Node {

@@ -48,13 +48,30 @@ type Options struct {
 	// defaults to [DefaultMaxLife].
 	MaxLife time.Duration
 
+	// Host tells where the servers run if not directly on this machine. The
+	// control plane is then ready for a real node there: see package realnode.
+	Host *Host
+
 	// APIServerArgs are added to the end of kube-apiserver's arguments, where
 	// they override those given before.
 	APIServerArgs []string
 }
 
+// A Host is a place other than this machine itself, such as network and mount
+// namespaces of their own, in which a control plane's servers run.
+type Host struct {
+	// Enter is the command that runs another one there (see [supervise.Spec]).
+	Enter []string
+	// Address is the host's address, at which Pods find the API server.
+	Address string
+	// Port is the API server's port there. Who starts the control plane
+	// forwards the same port of this machine's loopback interface to it, so
+	// one URL is right on both sides.
+	Port int
+}
+
 func (o Options) withDefaults() Options {
-	if o.Nodes > 0 {
+	if o.Nodes > 0 || o.Host != nil {
 		o.Controllers = true
 	}
 	if o.Progress == nil {
@@ -77,5 +94,5 @@ func (o Options) Programs() []Program {
 	if o.Nodes > 0 {
 		programs = append(programs, Kwok)
 	}
-	return append(programs, guard)
+	return append(programs, Guard)
 }

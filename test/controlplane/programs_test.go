@@ -49,9 +49,44 @@ func TestAssetsFolderComesFirst(t *testing.T) {
 }
 
 func TestUnknownProgramIsAnError(t *testing.T) {
-	_, err := Resolve(t.Context(), nil, "kube-proxy")
+	_, err := Resolve(t.Context(), nil, "dockerd")
 	if err == nil || !strings.Contains(err.Error(), "kube-scheduler") {
 		t.Errorf("got %v, want an error that lists the programs", err)
+	}
+}
+
+func TestProgramsOfOtherModulesStayWhenOneChanges(t *testing.T) {
+	cache := t.TempDir()
+	seen := map[string]Program{}
+	for _, program := range append(AllPrograms(), Guard, Node, Pause) {
+		path, err := cachedPath(cache, program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(path) != string(program) {
+			t.Errorf("%s is kept as %s", program, path)
+		}
+		if other, taken := seen[filepath.Dir(path)]; taken {
+			t.Errorf("%s and %s share the folder %s", program, other, filepath.Dir(path))
+		}
+		seen[filepath.Dir(path)] = program
+		recipe, err := program.recipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := recipe.files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		prefix := "tools/" + recipe.module + "."
+		if recipe.module == "" {
+			prefix = string(program) + "/"
+		}
+		for _, file := range files {
+			if !strings.HasPrefix(file, prefix) {
+				t.Errorf("%s depends on %s", program, file)
+			}
+		}
 	}
 }
 
@@ -67,7 +102,7 @@ func TestOptionsNameTheirPrograms(t *testing.T) {
 		"nodes imply controllers": {Options{Nodes: 1}, append(slices.Clone(controllers), Kwok)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.options.Programs(); !slices.Equal(got, append(test.want, guard)) {
+			if got := test.options.Programs(); !slices.Equal(got, append(test.want, Guard)) {
 				t.Errorf("got %v, want %v and guard", got, test.want)
 			}
 		})
@@ -139,11 +174,11 @@ func TestDownloadsAreKeptOnlyIfTheirChecksumFits(t *testing.T) {
 	}
 	program := []byte("released program")
 	sum := func(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
-	kubernetes, err := moduleVersion("k8s.io/kubernetes")
+	kubernetes, err := moduleVersion("kubernetes", "k8s.io/kubernetes")
 	if err != nil {
 		t.Fatal(err)
 	}
-	etcd, err := moduleVersion("go.etcd.io/etcd/server/v3")
+	etcd, err := moduleVersion("kubernetes", "go.etcd.io/etcd/server/v3")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chartgate/chartgate/test/controlplane/supervise"
 )
 
 // processRuns tells whether a process exists and is not a zombie that waits
@@ -76,7 +78,7 @@ func TestKilledProcessLeavesNoServersBehind(t *testing.T) {
 		pids = append(pids, server.PID, server.GuardPID)
 	}
 	ctx := testContext(t, 10*time.Second)
-	if err := waitFor(ctx, "the end of the servers", ended(pids...)); err != nil {
+	if err := supervise.WaitFor(ctx, "the end of the servers", ended(pids...)); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(held.Dir); !errors.Is(err, os.ErrNotExist) {
@@ -86,7 +88,7 @@ func TestKilledProcessLeavesNoServersBehind(t *testing.T) {
 
 func TestGuardEndsItsServer(t *testing.T) {
 	ctx := testContext(t, time.Minute)
-	programs, err := Resolve(ctx, os.Stderr, guard)
+	programs, err := Resolve(ctx, os.Stderr, Guard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,32 +96,32 @@ func TestGuardEndsItsServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		script  string
 		maxLife time.Duration
-		end     func(*testing.T, *process) error
+		end     func(*testing.T, *supervise.Process) error
 	}{
 		"on a clean stop": {
 			script: "exec sleep 60",
-			end:    func(_ *testing.T, p *process) error { return p.stop() },
+			end:    func(_ *testing.T, p *supervise.Process) error { return p.Stop() },
 		},
 		"by force if it ignores the clean stop": {
 			script: ignoresSIGTERM,
-			end:    func(_ *testing.T, p *process) error { return p.stop() },
+			end:    func(_ *testing.T, p *supervise.Process) error { return p.Stop() },
 		},
 		"at once if it is told to": {
 			script: ignoresSIGTERM,
-			end:    func(_ *testing.T, p *process) error { return p.kill() },
+			end:    func(_ *testing.T, p *supervise.Process) error { return p.Kill() },
 		},
 		"when its parent is gone": {
 			script: ignoresSIGTERM,
-			end:    func(_ *testing.T, p *process) error { return p.control.Close() },
+			end:    func(_ *testing.T, p *supervise.Process) error { return p.Abandon() },
 		},
 		"at the end of its life": {
 			script:  ignoresSIGTERM,
 			maxLife: 200 * time.Millisecond,
-			end:     func(_ *testing.T, p *process) error { return p.wait(10 * time.Second) },
+			end:     func(_ *testing.T, p *supervise.Process) error { return p.Wait(10 * time.Second) },
 		},
 		"when guard itself is killed, on Linux": {
 			script: ignoresSIGTERM,
-			end: func(t *testing.T, p *process) error {
+			end: func(t *testing.T, p *supervise.Process) error {
 				if runtime.GOOS != "linux" {
 					t.Skip("needs Linux's parent death signal")
 				}
@@ -137,13 +139,13 @@ func TestGuardEndsItsServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			started, err := startServer(serverSpec{
-				program:   "script",
-				path:      shell,
-				args:      []string{"-c", test.script},
-				guardPath: programs[guard],
-				dir:       t.TempDir(),
-				maxLife:   maxLife,
+			started, err := supervise.Start(supervise.Spec{
+				Name:      "script",
+				Path:      shell,
+				Args:      []string{"-c", test.script},
+				GuardPath: programs[Guard],
+				Dir:       t.TempDir(),
+				MaxLife:   maxLife,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -152,7 +154,7 @@ func TestGuardEndsItsServer(t *testing.T) {
 				t.Error(err)
 			}
 			ctx := testContext(t, 20*time.Second)
-			if err := waitFor(ctx, "the end of the server", ended(started.PID, started.GuardPID)); err != nil {
+			if err := supervise.WaitFor(ctx, "the end of the server", ended(started.PID, started.GuardPID)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -160,13 +162,13 @@ func TestGuardEndsItsServer(t *testing.T) {
 }
 
 func TestServerThatCannotStartIsNamed(t *testing.T) {
-	programs, err := Resolve(testContext(t, time.Minute), os.Stderr, guard)
+	programs, err := Resolve(testContext(t, time.Minute), os.Stderr, Guard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "missing")
-	_, err = startServer(serverSpec{program: "etcd", path: missing, guardPath: programs[guard], dir: dir, maxLife: time.Minute})
+	_, err = supervise.Start(supervise.Spec{Name: "etcd", Path: missing, GuardPath: programs[Guard], Dir: dir, MaxLife: time.Minute})
 	if err == nil || !bytes.Contains([]byte(err.Error()), []byte(missing)) {
 		t.Errorf("got %v, want an error that names %s", err, missing)
 	}

@@ -18,6 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chartgate/chartgate/test/controlplane/supervise"
 )
 
 // shared is the control plane of the running test binary.
@@ -116,7 +118,7 @@ func (c *Cluster) Namespace(t testing.TB) string {
 		return created.Name
 	}
 	t.Cleanup(func() { c.deleteNamespace(t, created.Name) })
-	err = waitFor(ctx, "the default ServiceAccount of "+created.Name, func(ctx context.Context) error {
+	err = supervise.WaitFor(ctx, "the default ServiceAccount of "+created.Name, func(ctx context.Context) error {
 		return c.hasServiceAccount(ctx, created.Name)
 	})
 	if err != nil {

@@ -11,6 +11,10 @@
 // It also kills the server when its life is over, and on Linux the kernel kills
 // the server if guard itself is killed.
 //
+// With -isolate, on Linux, the server gets mount, network, process, host name and
+// IPC namespaces of its own. With -cgroup NAME guard removes the control group
+// of that name, in every hierarchy, when the server is gone.
+//
 // Guard prints the server's process id as its first line of standard output
 // and leaves with the server's exit code.
 package main
@@ -31,10 +35,15 @@ import (
 // keeps the main thread, which lives as long as the process.
 func init() { runtime.LockOSThread() }
 
+// controlGroup is the control group to remove when the server is gone.
+var controlGroup string
+
 func main() {
 	life := flag.Duration("max-life", time.Hour, "kill the server after this long")
 	grace := flag.Duration("grace", 5*time.Second, "time between SIGTERM and SIGKILL")
 	remove := flag.String("remove", "", "folder to remove when the asking process vanishes")
+	isolate := flag.Bool("isolate", false, "run the server in namespaces of its own")
+	flag.StringVar(&controlGroup, "cgroup", "", "control group to remove when the server is gone")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "guard: no program to run; usage: guard [flags] -- PROGRAM [ARGUMENT]...")
@@ -48,8 +57,12 @@ func main() {
 
 	server := exec.Command(flag.Arg(0), flag.Args()[1:]...)
 	server.Stdout, server.Stderr = os.Stderr, os.Stderr
-	server.SysProcAttr = dieWithParent()
-	if err := server.Start(); err != nil {
+	var err error
+	server.SysProcAttr, err = attributes(*isolate)
+	if err == nil {
+		err = server.Start()
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "guard: start %s: %v\n", flag.Arg(0), err)
 		os.Exit(127)
 	}
@@ -79,6 +92,7 @@ func main() {
 		case <-gone:
 			_ = server.Process.Kill()
 			err := <-exited
+			removeControlGroup(controlGroup)
 			removeFolder(*remove)
 			leave(err)
 		}
@@ -119,7 +133,9 @@ func removeFolder(path string) {
 	}
 }
 
+// leave ends guard after the server.
 func leave(err error) {
+	removeControlGroup(controlGroup)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

@@ -14,15 +14,16 @@ import (
 
 func newBuildCommand() *cobra.Command {
 	var printed string
+	var all bool
 	command := &cobra.Command{
 		Use:   "build [PROGRAM]...",
-		Short: "Build the control plane's programs, by default all, and print their folder",
-		Long: fmt.Sprintf(`Build the control plane's programs, by default all, and print their folder.
+		Short: "Build programs, by default those of a control plane with simulated nodes, and print the cache folder",
+		Long: fmt.Sprintf(`Build programs, by default those of a control plane with simulated nodes, and print the cache folder.
 Programs: %v
 
 Programs that exist are kept. Those in the folder %s are not built.
 With %s=1, releases are fetched instead where their projects publish them.`,
-			controlplane.Programs(), controlplane.AssetsVariable, controlplane.DownloadVariable),
+			controlplane.AllPrograms(), controlplane.AssetsVariable, controlplane.DownloadVariable),
 		Example: "  cluster build kube-apiserver etcd\n  cluster build --print kubectl",
 		RunE: func(command *cobra.Command, arguments []string) error {
 			programs := make([]controlplane.Program, 0, len(arguments))
@@ -34,6 +35,10 @@ With %s=1, releases are fetched instead where their projects publish them.`,
 				return fmt.Errorf("--print names the program to build: leave out %v", programs)
 			case printed != "":
 				programs = []controlplane.Program{controlplane.Program(printed)}
+			case all && len(programs) > 0:
+				return fmt.Errorf("--all means all programs: leave out %v", programs)
+			case all:
+				programs = controlplane.AllPrograms()
 			case len(programs) == 0:
 				programs = controlplane.Programs()
 			}
@@ -54,5 +59,7 @@ With %s=1, releases are fetched instead where their projects publish them.`,
 		},
 	}
 	command.Flags().StringVar(&printed, "print", "", "build this program only and print its path")
+	command.Flags().BoolVar(&all, "all", false, "build all programs, those of a real node and of OLM as well")
+	command.MarkFlagsMutuallyExclusive("print", "all")
 	return command
 }

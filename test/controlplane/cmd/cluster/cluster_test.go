@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chartgate/chartgate/test/controlplane/realnode"
 )
 
 // commandVariable makes the test binary act as the command, since up starts
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 // run runs the command in a process of its own and returns all its output.
 func run(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, os.Args[0], arguments...)
 	command.Env = append(os.Environ(), commandVariable+"=1")
@@ -80,6 +82,38 @@ func TestUpStatusDown(t *testing.T) {
 	}
 	if output, err := run(t, in("down")...); err != nil || !strings.Contains(output, "No control plane is up") {
 		t.Errorf("a second down: %v\n%s", err, output)
+	}
+}
+
+func TestUpStatusDownWithARealNode(t *testing.T) {
+	if err := realnode.Supported(); err != nil {
+		t.Skip(err)
+	}
+	dir := filepath.Join(t.TempDir(), "cluster")
+	t.Cleanup(func() { _ = down(context.Background(), &bytes.Buffer{}, dir) })
+	output, err := run(t, "up", "--dir", dir, "--real", "--life=10m")
+	if err != nil {
+		t.Fatalf("up: %v\n%s", err, output)
+	}
+	for _, want := range []string{"the node is Ready", "one real node", realnode.RegistryInside} {
+		if !strings.Contains(output, want) {
+			t.Errorf("up lacks %q:\n%s", want, output)
+		}
+	}
+	if output, err := run(t, "status", "--dir", dir); err != nil || !strings.Contains(output, "kubelet") {
+		t.Errorf("status: %v\n%s", err, output)
+	}
+	current, err := readState(dir)
+	if err != nil || current == nil {
+		t.Fatalf("state: %v, %v", current, err)
+	}
+	if output, err := run(t, "down", "--dir", dir); err != nil {
+		t.Errorf("down: %v\n%s", err, output)
+	}
+	for _, process := range append(current.Servers, current.Serve) {
+		if process.alive() {
+			t.Errorf("%s (pid %d) runs after down", process.Name, process.PID)
+		}
 	}
 }
 

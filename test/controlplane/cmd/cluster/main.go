@@ -1,8 +1,8 @@
 // Copyright The Chartgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command cluster runs a real Kubernetes control plane with simulated nodes in
-// the background, for trying things out and for the Makefile.
+// Command cluster runs a real Kubernetes control plane with simulated nodes, or
+// with one real node, in the background, for trying things out and for the Makefile.
 package main
 
 import (
@@ -29,7 +29,7 @@ func newCommand() *cobra.Command {
 	var dir string
 	root := &cobra.Command{
 		Use:           "cluster",
-		Short:         "Run a real Kubernetes control plane with simulated nodes",
+		Short:         "Run a real Kubernetes control plane with simulated nodes, or with a real one",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {

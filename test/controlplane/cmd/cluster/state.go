@@ -28,6 +28,7 @@ type state struct {
 	Ready       bool            `json:"ready"`
 	URL         string          `json:"url,omitempty"`
 	Kubeconfig  string          `json:"kubeconfig,omitempty"`
+	Registry    string          `json:"registry,omitempty"` // of a real node
 	Controllers bool            `json:"controllers"`
 	Nodes       int             `json:"nodes"`
 	Audit       bool            `json:"audit"`

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/chartgate/chartgate/test/controlplane/realnode"
 )
 
 func newStatusCommand(dir *string) *cobra.Command {
@@ -54,12 +56,17 @@ func status(out io.Writer, dir string) error {
 func (s *state) describe(out io.Writer) {
 	parts := fmt.Sprintf("%d simulated nodes", s.Nodes)
 	switch {
+	case s.Registry != "":
+		parts = "one real node"
 	case !s.Controllers:
 		parts = "no controllers"
 	case s.Nodes == 0:
 		parts = "controllers, no nodes"
 	}
 	fmt.Fprintf(out, "Kubernetes API: %s (%s), until %s\n", s.URL, parts, s.Deadline.Format(time.DateTime))
+	if s.Registry != "" {
+		fmt.Fprintf(out, "Images: push them to %s/NAME, and let Pods use %s/NAME\n", s.Registry, realnode.RegistryInside)
+	}
 	fmt.Fprintf(out, "Use it with:\n  export KUBECONFIG=%s\n  kubectl get nodes\n", s.Kubeconfig)
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		fmt.Fprintln(out, "There is no kubectl on PATH; cluster build --print kubectl builds one and prints its path.")

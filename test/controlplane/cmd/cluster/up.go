@@ -5,24 +5,21 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/chartgate/chartgate/test/controlplane"
 )
 
 // upFlags are passed on from up to the serving process.
 type upFlags struct {
+	real        bool
 	nodes       int
 	controllers bool
 	audit       bool
@@ -30,6 +27,7 @@ type upFlags struct {
 }
 
 func (f *upFlags) register(command *cobra.Command) {
+	command.Flags().BoolVar(&f.real, "real", false, "run one real node instead of simulated ones (Linux, as root)")
 	command.Flags().IntVar(&f.nodes, "nodes", 2, "simulated nodes; more than zero implies --controllers")
 	command.Flags().BoolVar(&f.controllers, "controllers", true, "run kube-controller-manager and kube-scheduler")
 	command.Flags().BoolVar(&f.audit, "audit", false, "record all requests in audit.log")
@@ -38,20 +36,11 @@ func (f *upFlags) register(command *cobra.Command) {
 
 func (f *upFlags) arguments() []string {
 	return []string{
+		"--real=" + strconv.FormatBool(f.real),
 		"--nodes=" + strconv.Itoa(f.nodes),
 		"--controllers=" + strconv.FormatBool(f.controllers),
 		"--audit=" + strconv.FormatBool(f.audit),
 		"--life=" + f.life.String(),
-	}
-}
-
-func (f *upFlags) options(dir string) controlplane.Options {
-	return controlplane.Options{
-		Controllers: f.controllers,
-		Nodes:       f.nodes,
-		AuditLog:    f.audit,
-		Dir:         dir,
-		MaxLife:     f.life,
 	}
 }
 
@@ -90,7 +79,7 @@ func up(ctx context.Context, out io.Writer, dir string, flags upFlags) error {
 		return err
 	}
 	// Builds belong in the foreground, where their progress is seen.
-	if _, err := controlplane.Resolve(ctx, os.Stderr, flags.options(dir).Programs()...); err != nil {
+	if err := flags.prepare(ctx, dir); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "Starting the control plane ...")
@@ -99,7 +88,9 @@ func up(ctx context.Context, out io.Writer, dir string, flags upFlags) error {
 	if err != nil {
 		return err
 	}
+	follow := followLog(out, dir)
 	started, err := awaitReady(ctx, dir, running)
+	follow()
 	if err != nil {
 		terminate()
 		return err
@@ -150,6 +141,35 @@ func serveInBackground(dir string, flags upFlags) (running func() bool, terminat
 	return running, terminate, nil
 }
 
+// followLog shows what the serving process says, until the returned function
+// is called.
+func followLog(out io.Writer, dir string) (stop func()) {
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		log, err := os.Open(filepath.Join(dir, logName))
+		if err != nil {
+			return
+		}
+		defer log.Close()
+		for last := false; ; {
+			_, _ = io.Copy(out, log) // from where the last one ended
+			if last {
+				return
+			}
+			select {
+			case <-done:
+				last = true
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-stopped
+	}
+}
+
 // awaitReady waits until the serving process says that all servers are ready.
 func awaitReady(ctx context.Context, dir string, running func() bool) (*state, error) {
 	for {
@@ -162,8 +182,7 @@ func awaitReady(ctx context.Context, dir string, running func() bool) (*state, e
 			return current, nil
 		}
 		if !alive {
-			log, _ := os.ReadFile(filepath.Join(dir, logName))
-			return nil, fmt.Errorf("the control plane did not start:\n%s", strings.TrimSpace(string(log)))
+			return nil, fmt.Errorf("the control plane did not start: %s says why", filepath.Join(dir, logName))
 		}
 		select {
 		case <-ctx.Done():
@@ -171,54 +190,4 @@ func awaitReady(ctx context.Context, dir string, running func() bool) (*state, e
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-}
-
-func newServeCommand(dir *string) *cobra.Command {
-	var flags upFlags
-	command := &cobra.Command{
-		Use:    "serve",
-		Short:  "Run a control plane in the foreground until SIGTERM or the end of its life",
-		Args:   cobra.NoArgs,
-		Hidden: true,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return serve(command.Context(), *dir, flags)
-		},
-	}
-	flags.register(command)
-	return command
-}
-
-func serve(ctx context.Context, dir string, flags upFlags) (err error) {
-	deadline := time.Now().Add(flags.life)
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	self, err := newRecord("serve", os.Getpid(), filepath.Join(dir, logName))
-	if err != nil {
-		return err
-	}
-	current := state{
-		Serve: self, Deadline: deadline, Nodes: flags.nodes, Audit: flags.audit,
-		Controllers: flags.controllers || flags.nodes > 0,
-	}
-	if err := current.write(dir); err != nil {
-		return err
-	}
-	cluster, err := controlplane.Start(ctx, flags.options(dir))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	for _, server := range cluster.Servers() {
-		record, err := newRecord(server.Name, server.PID, server.LogPath)
-		if err != nil {
-			return err
-		}
-		current.Servers = append(current.Servers, record)
-	}
-	current.URL, current.Kubeconfig, current.Ready = cluster.URL(), cluster.KubeconfigPath(), true
-	if err := current.write(dir); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return nil
 }
