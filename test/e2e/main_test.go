@@ -1,0 +1,52 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// setUpLimit bounds the time until the cluster, OLM and the images are there,
+// without the build of programs that are not in the cache yet.
+const setUpLimit = 25 * time.Minute
+
+// env is what all tests use.
+var env *environment
+
+func TestMain(m *testing.M) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, m))
+}
+
+func run(ctx context.Context, m *testing.M) int {
+	ctx, cancel := context.WithTimeoutCause(ctx, setUpLimit, fmt.Errorf("the set-up took longer than %s", setUpLimit))
+	defer cancel()
+	var err error
+	env, err = newEnvironment(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		env.stop()
+		return 1
+	}
+	code := m.Run()
+	if code != 0 && os.Getenv(keepVariable) == "1" {
+		fmt.Fprintf(os.Stderr, "e2e: %s=1: the cluster stays until this process ends; kubectl --kubeconfig %s; Ctrl-C ends it\n",
+			keepVariable, env.cluster.KubeconfigPath())
+		<-ctx.Done()
+	}
+	env.stop()
+	return code
+}
+
+// keepVariable set to 1 keeps the cluster for a look after a test failed.
+const keepVariable = "KEEP"
