@@ -29,7 +29,8 @@ const (
 
 // CommonStatus is the status that every Chartgate kind has.
 type CommonStatus struct {
-	// Phase in one word: Pending, Deploying, Deployed, DeploymentFailed or Uninstalling.
+	// Phase in one word: Pending, Deploying, Deployed, DeploymentFailed or Uninstalling. Kinds that run
+	// a workload go on from Deployed to Updating and Running.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 

@@ -17,6 +17,7 @@ import (
 	"github.com/chartgate/chartgate/internal/gate"
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/translate"
+	"github.com/chartgate/chartgate/internal/translate/bundled"
 	"github.com/chartgate/chartgate/internal/watch"
 )
 
@@ -37,7 +38,7 @@ func known() watch.Known {
 		types = append(types, string(t))
 	}
 	slices.Sort(types)
-	return watch.Known{GateTypes: types}
+	return watch.Known{GateTypes: types, Translators: slices.Sorted(maps.Keys(bundled.Translators()))}
 }
 
 // kindGates tells the gates that watches.yaml gives each kind.
@@ -73,14 +74,14 @@ func loadKind(o *options, w watch.Watch) (kind, error) {
 	if w.Source != watch.SourceBundled {
 		return kind{}, fmt.Errorf("this operator has no chart source %s yet", w.Source)
 	}
-	bundled, err := chartsource.LoadBundled(w.ChartPath, release.ChartDigest)
+	source, err := chartsource.LoadBundled(w.ChartPath, release.ChartDigest)
 	if err != nil {
 		return kind{}, err
 	}
 	reserved := []string{v1alpha1.GatesField, v1alpha1.ReleaseField}
 	pass := translate.PassThrough{Path: w.ValuesPath}
 	if w.ValuesPath == watch.DefaultValuesPath {
-		clash := chartsource.ReservedKeys(bundled.Chart().Chart, reserved...)
+		clash := chartsource.ReservedKeys(source.Chart().Chart, reserved...)
 		if len(clash) > 0 && w.GroupVersionKind.Group == v1alpha1.GroupVersion.Group {
 			return kind{}, fmt.Errorf("chart %s has values named %s, which are Chartgate's own fields of the spec; set valuesPath: spec.values in this watch",
 				w.ChartPath, strings.Join(clash, " and "))
@@ -89,7 +90,11 @@ func loadKind(o *options, w watch.Watch) (kind, error) {
 			pass.Reserved = reserved
 		}
 	}
-	k := kind{watch: w, translator: pass, source: bundled, period: o.reconcilePeriod, timeout: o.timeout, maxConcurrent: o.maxConcurrentReconciles}
+	var translator translate.Translator = pass
+	if w.Translator != "" {
+		translator = bundled.Translators()[w.Translator]
+	}
+	k := kind{watch: w, translator: translator, source: source, period: o.reconcilePeriod, timeout: o.timeout, maxConcurrent: o.maxConcurrentReconciles}
 	if w.ReconcilePeriod != nil {
 		k.period = *w.ReconcilePeriod
 	}

@@ -55,29 +55,34 @@ func threeWayPatch(original, target, live *unstructured.Unstructured) ([]byte, t
 			return nil, "", err
 		}
 	}
-	if len(patch) == 0 || bytes.Equal(patch, []byte("{}")) || onlyOrders(patch) {
+	if len(patch) == 0 || bytes.Equal(patch, []byte("{}")) || setsNothing(patch) {
 		return nil, patchType, nil
 	}
 	return patch, patchType, nil
 }
 
-// onlyOrders tells whether a strategic merge patch sets nothing but the order of
-// list items, which it does wherever live has items that target doesn't know.
-func onlyOrders(patch []byte) bool {
+// setsNothing tells whether a strategic merge patch holds only directives that
+// it has wherever live knows more than target: the order of list items, and the
+// keys of a union to retain, such as a Deployment's strategy that names only its type.
+func setsNothing(patch []byte) bool {
 	var root map[string]any
-	return json.Unmarshal(patch, &root) == nil && ordersOnly(root)
+	return json.Unmarshal(patch, &root) == nil && directivesOnly(root)
 }
 
-func ordersOnly(fields map[string]any) bool {
+func directivesOnly(fields map[string]any) bool {
 	for key, value := range fields {
-		if strings.HasPrefix(key, "$setElementOrder/") {
+		if isDirective(key) {
 			continue
 		}
-		if m, ok := value.(map[string]any); !ok || len(m) == 0 || !ordersOnly(m) {
+		if m, ok := value.(map[string]any); !ok || len(m) == 0 || !directivesOnly(m) {
 			return false
 		}
 	}
 	return true
+}
+
+func isDirective(key string) bool {
+	return strings.HasPrefix(key, "$setElementOrder/") || key == "$retainKeys"
 }
 
 // adoptStaleOwners adds to original the controller reference of live that

@@ -21,6 +21,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 
 func TestThreeWayPatch(t *testing.T) {
 	const head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {strategy: "
 	const custom = "apiVersion: x.dev/v1\nkind: Thing\nmetadata: {name: a}\n"
 	cases := map[string]struct{ original, target, live, want string }{
 		"nothing differs":                     {head + "data: {a: '1'}", head + "data: {a: '1'}", head + "data: {a: '1', b: '2'}", ""},
@@ -28,6 +29,8 @@ func TestThreeWayPatch(t *testing.T) {
 		"a removed field is taken away":       {head + "data: {a: '1', b: '2'}", head + "data: {a: '1'}", head + "data: {a: '1', b: '2'}", `{"data":{"b":null}}`},
 		"a custom kind's field is set back":   {custom + "spec: {a: 1}", custom + "spec: {a: 1}", custom + "spec: {a: 2, c: 3}", `{"spec":{"a":1}}`},
 		"a custom kind's removed field goes":  {custom + "spec: {a: 1, b: 2}", custom + "spec: {a: 1}", custom + "spec: {a: 1, b: 2}", `{"spec":{"b":null}}`},
+		"what the server filled in a union":   {deployment + "{type: RollingUpdate}}", deployment + "{type: RollingUpdate}}", deployment + "{type: RollingUpdate, rollingUpdate: {maxSurge: 25%}}}", ""},
+		"another member of a union":           {deployment + "{type: Recreate}}", deployment + "{type: Recreate}}", deployment + "{type: RollingUpdate, rollingUpdate: {maxSurge: 25%}}}", `{"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}}`},
 		"what others filled in is left alone": {custom + "spec: {a: 1}", custom + "spec: {a: 1}", custom + "spec: {a: 1}\nstatus: {x: 1}", ""},
 	}
 	for name, c := range cases {

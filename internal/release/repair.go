@@ -198,7 +198,7 @@ func collectPaths(path string, value any, paths *[]string) {
 	}
 	for key, v := range fields {
 		switch {
-		case strings.HasPrefix(key, "$setElementOrder/"):
+		case isDirective(key):
 		case strings.HasPrefix(key, "$"):
 			*paths = append(*paths, path)
 		case path == "":

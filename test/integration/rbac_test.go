@@ -57,7 +57,7 @@ func startUnderRights(e *harness.Env, overlay, namespace string) *underRights {
 		e.Fatal(err)
 	}
 	e.StartManager(harness.ManagerOptions{
-		Watches: harness.Watches(e.Guestbook()),
+		Watches: harness.Watches(e.Guestbook(), webAppKind(e)),
 		Config:  e.ServiceAccountConfig(namespace, operatorAccount),
 		Args: append([]string{
 			"--leader-elect", "--leader-election-namespace", namespace,
@@ -328,6 +328,7 @@ func TestOperatorHasTheRightsItNeedsAndNoMore(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+	u.webAppStory()
 	u.wantMetrics()
 	u.wantNothingForbidden()
 	u.wantEachUsed(slices.Concat(
@@ -337,6 +338,8 @@ func TestOperatorHasTheRightsItNeedsAndNoMore(t *testing.T) {
 		e.RoleRules(u.rendered, "Role", "chartgate-leader-election-role"),
 	), map[string]string{
 		"update apps.chartgate.dev/guestbooks/finalizers":                    "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
+		"update apps.chartgate.dev/webapps/finalizers":                       "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
+		"get apps.chartgate.dev/webapps":                                     "when somebody else writes finalizers at the same time",
 		"get apps.chartgate.dev/guestbooks":                                  "when somebody else writes finalizers at the same time",
 		"update persistentvolumeclaims":                                      "by force; API servers refuse it for a claim that is bound",
 		"get namespaces":                                                     "about a webhook that is limited to some namespaces",

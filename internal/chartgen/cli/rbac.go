@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chartgate/chartgate/internal/chartgen/rbac"
+	"github.com/chartgate/chartgate/internal/translate/bundled"
 )
 
 // rbacFlags are the flags of chartgen rbac.
@@ -66,7 +67,7 @@ func (f *rbacFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	input := rbac.Input{Kinds: kinds, Samples: f.samples}
+	input := rbac.Input{Kinds: kinds, Samples: f.samples, Translators: bundled.Translators()}
 	switch {
 	case (f.watches == "") == (f.chart == ""):
 		return errors.New("name either the operator's watches.yaml (--watches) or one chart (--chart)")

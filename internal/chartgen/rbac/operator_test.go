@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chartgate/chartgate/internal/translate/bundled"
 )
 
 // operatorInput is what make manifests gives to chartgen rbac.
@@ -23,7 +25,7 @@ func operatorInput(t *testing.T) Input {
 	if err := kinds.LoadCRDs("config/crd/bases"); err != nil {
 		t.Fatal(err)
 	}
-	return Input{Kinds: kinds, Samples: []string{"config/samples"}}
+	return Input{Kinds: kinds, Samples: []string{"config/samples"}, Translators: bundled.Translators()}
 }
 
 func TestConfigIsWhatIsGenerated(t *testing.T) {
