@@ -1,30 +1,17 @@
-# BUILDER may be any image with the Go toolchain that go.mod asks for and CA certificates.
-ARG BUILDER=golang:1.26
-
-FROM ${BUILDER} AS builder
-ARG TARGETOS=linux
+# make docker-build lays out the files first, in bin/image: the very files that make image puts into
+# its image without an engine. So the result doesn't depend on a base image or on the builder.
+FROM scratch
 ARG TARGETARCH
 ARG VERSION=dev
-WORKDIR /workspace
-
-# Modules change seldom: a layer of their own.
-COPY go.mod go.sum ./
-RUN go mod download
-
-COPY api/ api/
-COPY cmd/ cmd/
-COPY internal/ internal/
-# timetzdata: the final image has no time zone files.
-RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
-    go build -trimpath -buildvcs=false -tags timetzdata \
-    -ldflags "-s -w -X github.com/chartgate/chartgate/internal/app.Version=${VERSION}" -o manager ./cmd/manager
-
-FROM scratch
-# For charts from https repositories and registries.
-COPY --from=builder /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY helm-charts/ /helm-charts/
-COPY watches.yaml /watches.yaml
-COPY --from=builder /workspace/manager /manager
+LABEL org.opencontainers.image.title="chartgate" \
+      org.opencontainers.image.source="https://github.com/chartgate/chartgate" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}"
+# Certificate authorities, for charts from https repositories and registries.
+COPY bin/image/linux-${TARGETARCH}/etc/ /etc/
+COPY bin/image/linux-${TARGETARCH}/helm-charts/ /helm-charts/
+COPY bin/image/linux-${TARGETARCH}/watches.yaml /watches.yaml
+COPY bin/image/linux-${TARGETARCH}/manager /manager
 # Chart paths in watches.yaml are relative to the working directory. /tmp is the only
 # folder that is written to; the Deployment mounts an emptyDir there.
 WORKDIR /

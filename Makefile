@@ -5,6 +5,12 @@
 VERSION ?= $(shell cat VERSION)
 IMG ?= ghcr.io/chartgate/chartgate:v$(VERSION)
 
+# The images of the bundle and the catalog that OLM installs it from.
+BUNDLE_IMG ?= ghcr.io/chartgate/chartgate-bundle:v$(VERSION)
+CATALOG_IMG ?= ghcr.io/chartgate/chartgate-catalog:v$(VERSION)
+# What serves the catalog.
+OPM_IMG ?= quay.io/operator-framework/opm:v1.73.0
+
 # What deploy installs: config/default, or config/namespaced for an operator with rights in one namespace only.
 OVERLAY ?= config/default
 # The namespace the operator runs in.
@@ -13,6 +19,7 @@ NAMESPACE ?= chartgate-system
 PULL_SECRET ?=
 CONTAINER_TOOL ?= docker
 
+comma := ,
 SHELL = /usr/bin/env bash -o pipefail
 .SHELLFLAGS = -ec
 
@@ -25,6 +32,7 @@ HELM_VERSION := v3.22.0
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.9.0
 OPERATOR_SDK_VERSION := v1.42.2
+CYCLONEDX_GOMOD_VERSION := v1.10.0
 
 CONTROLLER_GEN := $(LOCALBIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
 KUSTOMIZE := $(LOCALBIN)/kustomize-$(KUSTOMIZE_VERSION)
@@ -32,6 +40,8 @@ HELM := $(LOCALBIN)/helm-$(HELM_VERSION)
 GOLANGCI_LINT := $(LOCALBIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK := $(LOCALBIN)/govulncheck-$(GOVULNCHECK_VERSION)
 OPERATOR_SDK := $(LOCALBIN)/operator-sdk-$(OPERATOR_SDK_VERSION)
+OPM := $(LOCALBIN)/opm
+CYCLONEDX_GOMOD := $(LOCALBIN)/cyclonedx-gomod-$(CYCLONEDX_GOMOD_VERSION)
 # kubectl of this machine, or else one built with the test cluster.
 KUBECTL ?= $(or $(shell command -v kubectl 2>/dev/null),$(LOCALBIN)/kubectl)
 
@@ -43,7 +53,7 @@ all: build
 # The ## comments are the help: "##@" starts a group, "##" after a target describes it.
 .PHONY: help
 help: ## Show this help.
-	@awk 'BEGIN {FS = ":.*##"; printf "\nUsage:\n  make \033[36m<target>\033[0m\n"} /^[a-zA-Z_0-9-]+:.*?##/ { printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2 } /^##@/ { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) } ' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*##"; printf "\nUsage:\n  make \033[36m<target>\033[0m\n"} /^[a-zA-Z_0-9-]+:.*?##/ { printf "  \033[36m%-18s\033[0m %s\n", $$1, $$2 } /^##@/ { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) } ' $(firstword $(MAKEFILE_LIST))
 
 ##@ Try it
 
@@ -56,8 +66,9 @@ demo-down: ## Stop what demo KEEP=1 left running.
 	@go run ./test/demo --stop
 
 .PHONY: cluster-up
-cluster-up: ## Start a Kubernetes control plane with two simulated nodes on this machine, in .cluster.
-	@go run ./test/controlplane/cmd/cluster up --dir .cluster --controllers --nodes 2
+cluster-up: ## Start a Kubernetes control plane with two simulated nodes on this machine, in .cluster. REAL=1: with a real node (Linux, root).
+	@$(if $(REAL),hack/e2e-deps.sh)
+	@go run ./test/controlplane/cmd/cluster up --dir .cluster --controllers $(if $(REAL),--real,--nodes 2)
 
 .PHONY: cluster-down
 cluster-down: ## Stop it again.
@@ -74,6 +85,7 @@ manifests: controller-gen kustomize ## Generate the CRDs and set the version in 
 	$(CONTROLLER_GEN) crd paths=./api/base output:crd:dir=internal/chartgen/base
 	$(CONTROLLER_GEN) crd paths=./api/v1alpha1 output:crd:dir=config/crd/bases
 	go run ./cmd/chartgen crd --chart helm-charts/guestbook --kind Guestbook --short-name gb --output config/crd/bases
+	go run ./cmd/chartgen rbac --watches watches.yaml --sample config/samples --crds config/crd/bases --output config/rbac --strict
 	cd config/manager && $(KUSTOMIZE) edit set image controller=ghcr.io/chartgate/chartgate:v$$(cat ../../VERSION)
 
 .PHONY: fmt
@@ -105,6 +117,11 @@ test: controlplane helm ## Run all tests: unit tests, and integration tests agai
 	[ -z "$$rest" ] || go test -timeout 20m $(TESTFLAGS) $$rest || status=1; \
 	exit $$status
 
+.PHONY: e2e
+e2e: helm ## Install it as people do, with OLM on a cluster with a real node. Linux, root.
+	hack/e2e-deps.sh --with-buildah
+	go test -tags e2e -timeout 45m -count=1 $(TESTFLAGS) ./test/e2e
+
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and the rest of the test cluster into the user's cache (once).
 	@go run ./test/controlplane/cmd/cluster build
@@ -132,9 +149,34 @@ $(BINARIES): bin/%:
 run: ## Run the manager on this machine against the current kubeconfig. ARGS= adds flags.
 	go run ./cmd/manager --watches-file watches.yaml --metrics-bind-address 0 --health-probe-bind-address 127.0.0.1:8081 $(ARGS)
 
+# What the image is built for, by Go's names. More than one, separated by commas, are pushed as one index.
+ARCHS ?= $(shell go env GOARCH)
+# PUSH=1 pushes what image and bundle-image build.
+PUSH ?=
+PUSH_FLAG = $(if $(PUSH),--push)
+
+.PHONY: image
+image: cyclonedx-gomod ## Build the operator's image without a container engine, and its SBOM, into bin/image. IMG, ARCHS, PUSH=1.
+	go run ./hack/image --version v$(VERSION) --name $(IMG) --arch $(ARCHS) $(PUSH_FLAG)
+	@for arch in $$(tr ',' ' ' <<< "$(ARCHS)"); do \
+	  $(CYCLONEDX_GOMOD) bin -json -std -noserial -notimestamp -version v$(VERSION) \
+	    -output bin/image/chartgate-linux-$$arch.cdx.json bin/image/manager-linux-$$arch; \
+	  echo "bin/image/chartgate-linux-$$arch.cdx.json: SBOM of $$(grep -c '"purl"' bin/image/chartgate-linux-$$arch.cdx.json) Go modules"; \
+	done
+
+.PHONY: image-reproducible
+image-reproducible: ## Build the image twice, the second time from a copy elsewhere, and fail unless both have one digest. COLD=1 compiles all anew.
+	@VERSION=$(VERSION) COLD="$(COLD)" hack/image-reproducible.sh
+
+.PHONY: image-compare
+image-compare: ## Build the Dockerfile with buildah, and fail unless that gives the same files as make image. Root only.
+	@VERSION=$(VERSION) hack/compare-image.sh
+
 .PHONY: docker-build
-docker-build: ## Build the operator's image, IMG.
-	$(CONTAINER_TOOL) build --build-arg VERSION=v$(VERSION) -t $(IMG) .
+docker-build: ## Build the operator's image, IMG, with a container engine: the same files as make image.
+	go run ./hack/image --version v$(VERSION) --arch $(firstword $(subst $(comma), ,$(ARCHS))) --stage-only
+	$(CONTAINER_TOOL) build --platform linux/$(firstword $(subst $(comma), ,$(ARCHS))) \
+	  --build-arg TARGETARCH=$(firstword $(subst $(comma), ,$(ARCHS))) --build-arg VERSION=v$(VERSION) -t $(IMG) .
 
 .PHONY: docker-push
 docker-push: ## Push the operator's image, IMG.
@@ -147,6 +189,43 @@ RENDER = KUSTOMIZE=$(KUSTOMIZE) hack/render.sh --overlay $(OVERLAY) --namespace 
 build-installer: kustomize ## Write dist/install.yaml: all it takes to install IMG with kubectl alone.
 	@mkdir -p dist
 	$(RENDER) > dist/install.yaml
+
+##@ Operator Lifecycle Manager
+
+# Where the bundle is written. make verify keeps bundle/ as it is generated, with the image by its tag.
+BUNDLE_DIR ?= bundle
+# true: name the operator's image by the digest that make image wrote to bin/image/digest, as a release does:
+#   make image bundle bundle-image catalog ARCHS=amd64,arm64 USE_IMAGE_DIGESTS=true BUNDLE_DIR=bin/bundle PUSH=1
+USE_IMAGE_DIGESTS ?= false
+# The bundle that release-check compares with: the version before.
+PREVIOUS_BUNDLE ?= test/e2e/testdata/bundle-v0.0.9
+
+.PHONY: bundle
+bundle: manifests operator-sdk ## Generate the bundle. IMG, BUNDLE_DIR, USE_IMAGE_DIGESTS=true.
+	go run ./hack/bundle --kustomize $(KUSTOMIZE) --operator-sdk $(OPERATOR_SDK) --version $(VERSION) --image $(IMG) --output $(BUNDLE_DIR) \
+	  $(if $(filter bundle,$(BUNDLE_DIR)),--dockerfile bundle.Dockerfile) $(if $(filter true,$(USE_IMAGE_DIGESTS)),--image-digest-from bin/image/digest)
+
+.PHONY: bundle-validate
+bundle-validate: operator-sdk ## Check the bundle as OperatorHub and the community operators do. BUNDLE_DIR.
+	go run ./hack/bundle --operator-sdk $(OPERATOR_SDK) --validate --output $(BUNDLE_DIR)
+
+.PHONY: bundle-image
+bundle-image: ## Build the bundle's image, BUNDLE_IMG, without a container engine, into bin/bundle-image. BUNDLE_DIR, PUSH=1.
+	go run ./hack/bundle --output $(BUNDLE_DIR) --build-image $(BUNDLE_IMG) --image-output bin/bundle-image $(PUSH_FLAG)
+
+.PHONY: release-check
+release-check: ## Refuse a bundle that resources of the version before would not survive. BUNDLE_DIR, PREVIOUS_BUNDLE.
+	go run ./hack/releasecheck --previous $(PREVIOUS_BUNDLE) --current $(BUNDLE_DIR)
+
+.PHONY: catalog
+catalog: $(OPM) ## Compose and check a file-based catalog in bin/catalog. BUNDLE_DIR, BUNDLE_IMG, USE_IMAGE_DIGESTS=true.
+	@image="$(BUNDLE_IMG)"; if [ "$(USE_IMAGE_DIGESTS)" = true ]; then image="$${image%:*}@$$(cat bin/bundle-image/digest)"; fi; \
+	go run ./hack/catalog --opm $(OPM) --output bin/catalog --bundle "$(BUNDLE_DIR)=$$image"
+	@rm -f bin/catalog.Dockerfile; $(OPM) generate dockerfile bin/catalog --base-image $(OPM_IMG) --builder-image $(OPM_IMG)
+
+.PHONY: catalog-build
+catalog-build: catalog ## Build the catalog's image, CATALOG_IMG, with a container engine, on top of opm's.
+	$(CONTAINER_TOOL) build -f bin/catalog.Dockerfile -t $(CATALOG_IMG) bin
 
 ##@ Deployment (the current kubeconfig's cluster)
 
@@ -192,6 +271,7 @@ $(eval $(call tool,kustomize,sigs.k8s.io/kustomize/kustomize/v5,$(KUSTOMIZE_VERS
 $(eval $(call tool,helm,helm.sh/helm/v3/cmd/helm,$(HELM_VERSION),,-ldflags "-X helm.sh/helm/v3/internal/version.version=$(HELM_VERSION)"))
 $(eval $(call tool,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION)))
 $(eval $(call tool,govulncheck,golang.org/x/vuln/cmd/govulncheck,$(GOVULNCHECK_VERSION)))
+$(eval $(call tool,cyclonedx-gomod,github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod,$(CYCLONEDX_GOMOD_VERSION)))
 
 # operator-sdk's module can't be listed everywhere, which go install asks for: it is built in its own source.
 OPERATOR_SDK_MODULE := github.com/operator-framework/operator-sdk
@@ -205,7 +285,12 @@ $(OPERATOR_SDK):
 	dir="$$(go mod download -json $(OPERATOR_SDK_MODULE)@$(OPERATOR_SDK_VERSION) | awk -F'"' '$$2 == "Dir" { print $$4 }')"; \
 	CGO_ENABLED=0 go build -C "$$dir" -mod=readonly -o $@ \
 	-tags containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper \
-	-ldflags "-X $(OPERATOR_SDK_MODULE)/internal/version.GitVersion=$(OPERATOR_SDK_VERSION)" ./cmd/operator-sdk
+	-ldflags "-X $(OPERATOR_SDK_MODULE)/internal/version.GitVersion=$(OPERATOR_SDK_VERSION) -X $(OPERATOR_SDK_MODULE)/internal/version.Version=$(OPERATOR_SDK_VERSION)" ./cmd/operator-sdk
+
+# opm and kubectl are among what the test cluster is built of.
+$(LOCALBIN)/opm:
+	@mkdir -p $(LOCALBIN)
+	@ln -sf "$$(go run ./test/controlplane/cmd/cluster build --print opm)" $@
 
 $(LOCALBIN)/kubectl:
 	@mkdir -p $(LOCALBIN)

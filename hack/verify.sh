@@ -24,8 +24,8 @@ tree() {
 
 failed=0
 before="$(tree)"
-env -u MAKEFLAGS -u MAKEOVERRIDES -u VERSION -u IMG -u OVERLAY -u NAMESPACE -u PULL_SECRET \
-  make --no-print-directory generate manifests build-installer
+env -u MAKEFLAGS -u MAKEOVERRIDES -u VERSION -u IMG -u OVERLAY -u NAMESPACE -u PULL_SECRET -u BUNDLE_DIR -u USE_IMAGE_DIGESTS -u SOURCE_DATE_EPOCH \
+  make --no-print-directory generate manifests build-installer bundle
 after="$(tree)"
 if [ "$before" != "$after" ]; then
   failed=1

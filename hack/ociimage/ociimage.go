@@ -208,21 +208,65 @@ func (f File) write(writer *tar.Writer, target string) error {
 	return err
 }
 
+// Index makes one image index of images of several architectures.
+func Index(images ...v1.Image) (v1.ImageIndex, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, image := range images {
+		config, err := image.ConfigFile()
+		if err != nil {
+			return nil, fmt.Errorf("read an image's configuration: %w", err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add:        image,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: config.OS, Architecture: config.Architecture}},
+		})
+	}
+	return index, nil
+}
+
+// Digest returns the digest that Push gives: an image's own, or, of more than
+// one, that of their index.
+func Digest(images ...v1.Image) (string, error) {
+	var hash v1.Hash
+	var err error
+	if len(images) == 1 {
+		hash, err = images[0].Digest()
+	} else {
+		var index v1.ImageIndex
+		if index, err = Index(images...); err == nil {
+			hash, err = index.Digest()
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("digest of the image: %w", err)
+	}
+	return hash.String(), nil
+}
+
 // Push writes an image to a registry and returns its reference by digest.
+// Images of more than one architecture are written as one index.
 // Registries on loopback are spoken to over plain HTTP.
-func Push(ctx context.Context, reference string, image v1.Image) (string, error) {
+func Push(ctx context.Context, reference string, images ...v1.Image) (string, error) {
 	tag, err := name.ParseReference(reference)
 	if err != nil {
 		return "", fmt.Errorf("image name: %w", err)
 	}
-	if err := remote.Write(tag, image, remote.WithContext(ctx)); err != nil {
+	digest, err := Digest(images...)
+	if err != nil {
+		return "", err
+	}
+	if len(images) == 1 {
+		err = remote.Write(tag, images[0], remote.WithContext(ctx))
+	} else {
+		var index v1.ImageIndex
+		if index, err = Index(images...); err == nil {
+			err = remote.WriteIndex(tag, index, remote.WithContext(ctx))
+		}
+	}
+	if err != nil {
 		return "", fmt.Errorf("push %s: %w", reference, err)
 	}
-	digest, err := image.Digest()
-	if err != nil {
-		return "", fmt.Errorf("digest of %s: %w", reference, err)
-	}
-	return tag.Context().Digest(digest.String()).String(), nil
+	return tag.Context().Digest(digest).String(), nil
 }
 
 // Save writes an image as a tar file that docker load, podman load and

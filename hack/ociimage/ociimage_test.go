@@ -156,3 +156,47 @@ func TestRefusesWhatAnImageCannotHold(t *testing.T) {
 		})
 	}
 }
+
+func TestImagesOfSeveralArchitecturesArePushedAsOne(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	var images []v1.Image
+	for _, arch := range []string{"amd64", "arm64"} {
+		s := spec(t, folder(t, time.Now()))
+		s.Architecture = arch
+		image, err := ociimage.Build(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		images = append(images, image)
+	}
+	want, err := ociimage.Digest(images...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference := strings.TrimPrefix(server.URL, "http://") + "/chartgate:v1"
+	pushed, err := ociimage.Push(t.Context(), reference, images...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(pushed, "@"+want) {
+		t.Errorf("pushed %s, and the digest was to be %s", pushed, want)
+	}
+	digest, err := name.NewDigest(pushed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := remote.Index(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, arch := range []string{"amd64", "arm64"} {
+		if platform := manifest.Manifests[i].Platform; platform == nil || platform.Architecture != arch || platform.OS != "linux" {
+			t.Errorf("%d is for %v, want linux/%s", i, platform, arch)
+		}
+	}
+}

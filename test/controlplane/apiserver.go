@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// ServiceRange is the network of Services, and PodRange that of Pods on
-	// real nodes.
+	// ServiceRange is the network of Services.
 	ServiceRange = "10.96.0.0/16"
-	PodRange     = "10.244.0.0/16"
+	// PodRange is the network of Pods on real nodes.
+	PodRange = "10.244.0.0/16"
 
 	loopback       = "127.0.0.1"
 	frontProxyName = "front-proxy-client"

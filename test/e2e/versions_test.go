@@ -22,16 +22,21 @@ import (
 	"github.com/chartgate/chartgate/test/controlplane/realnode"
 )
 
-// previousBundle is the bundle of a version before this one, kept as it was.
-const previousBundle = "test/e2e/testdata/bundle-v0.0.9"
+// previousBundle is the bundle of a version before this one, kept as it was, and
+// previousWatches are the kinds that it served.
+const (
+	previousBundle  = "test/e2e/testdata/bundle-v0.0.9"
+	previousWatches = "test/e2e/testdata/watches-v0.0.9.yaml"
+)
 
 // version is one version of the operator in the catalog.
 type version struct {
-	csv    string // name of its ClusterServiceVersion
-	number string // such as 0.1.0
-	dir    string // of its bundle in the project
-	image  string // of the operator, by digest
-	bundle string // image of the bundle
+	csv     string // name of its ClusterServiceVersion
+	number  string // such as 0.1.0
+	dir     string // of its bundle in the project
+	watches string // of its image
+	image   string // of the operator, by digest
+	bundle  string // image of the bundle
 }
 
 // catalogs are the versions that the cluster's catalog offers.
@@ -40,7 +45,7 @@ type catalogs struct{ previous, current version }
 // versions reads the versions there are. The operator of the previous one is
 // this source under its own version: the bundle is what differs.
 func (e *environment) versions() (catalogs, error) {
-	var c catalogs
+	c := catalogs{previous: version{watches: previousWatches}, current: version{watches: "watches.yaml"}}
 	for dir, v := range map[string]*version{previousBundle: &c.previous, "bundle": &c.current} {
 		csv, err := e.readCSV(dir)
 		if err != nil {
@@ -88,7 +93,7 @@ func (e *environment) pushVersions(ctx context.Context, c catalogs) error {
 	for _, v := range []*version{&c.previous, &c.current} {
 		name := "chartgate/chartgate:v" + v.number
 		done := step("build and push the operator %s", v.number)
-		if err := e.image(ctx, v.number, "--name", e.cluster.Registry()+"/"+name, "--push"); err != nil {
+		if err := e.image(ctx, v.number, "--watches", v.watches, "--name", e.cluster.Registry()+"/"+name, "--push"); err != nil {
 			return err
 		}
 		done()
@@ -108,7 +113,7 @@ func (e *environment) pushVersions(ctx context.Context, c catalogs) error {
 		}
 	}
 	configs := filepath.Join(e.work, "catalog")
-	entries := []olm.Entry{{Name: c.previous.csv}, {Name: c.current.csv, Replaces: c.previous.csv}}
+	entries := []olm.Entry{{Name: c.previous.csv}, {Name: c.current.csv, Replaces: c.previous.csv, SkipRange: "<" + c.current.number}}
 	err := olm.Catalog{
 		Package:  packageName,
 		Channels: []olm.Channel{{Name: "stable", Entries: entries}, {Name: "candidate", Entries: entries}},

@@ -164,7 +164,7 @@ func TestKilledOwnerLeavesNothing(t *testing.T) {
 					return fmt.Errorf("control groups are left: %v", left)
 				}
 				if _, err := os.Stat(held.Dir); !errors.Is(err, os.ErrNotExist) {
-					return fmt.Errorf("the folder %s is left: %v", held.Dir, err)
+					return errors.Join(fmt.Errorf("the folder %s is left", held.Dir), err)
 				}
 				return noProcesses(held.Dir, namespace)
 			})

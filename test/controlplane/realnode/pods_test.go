@@ -206,7 +206,7 @@ func TestVolumesKeepDataAndGoWithTheirClaims(t *testing.T) {
 			return errors.Join(errors.New("it still exists"), err)
 		}
 		if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("its folder is left: %v", err)
+			return errors.Join(errors.New("its folder is left"), err)
 		}
 		return nil
 	})

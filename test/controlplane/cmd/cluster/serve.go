@@ -90,8 +90,8 @@ func serve(ctx context.Context, dir string, flags upFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if real, ok := cluster.(*realnode.Cluster); ok {
-		current.Registry = real.Registry()
+	if withNode, ok := cluster.(*realnode.Cluster); ok {
+		current.Registry = withNode.Registry()
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	for _, server := range cluster.Servers() {
