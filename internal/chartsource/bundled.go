@@ -26,16 +26,10 @@ func LoadBundled(path string, digest func(*chart.Chart) string) (*Bundled, error
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", path, err)
 	}
-	if err := c.Validate(); err != nil {
-		return nil, fmt.Errorf("chart %s: %w", path, err)
-	}
-	if c.Metadata.Type == "library" {
-		return nil, fmt.Errorf("chart %s: it is a library chart, which cannot be installed", path)
-	}
 	if missing := missingDependencies(c); len(missing) > 0 {
 		return nil, fmt.Errorf("chart %s: dependencies %v are declared in Chart.yaml and missing in charts/; run 'helm dependency build %s'", path, missing, path)
 	}
-	if err := exactNumbers(c); err != nil {
+	if err := prepare(c); err != nil {
 		return nil, fmt.Errorf("chart %s: %w", path, err)
 	}
 	return &Bundled{chart: &Chart{Chart: c, Digest: digest(c)}}, nil

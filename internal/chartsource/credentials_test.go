@@ -1,0 +1,81 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chartsource
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// clientPair is a client certificate and its key, in PEM format.
+func clientPair(t testing.TB) map[string][]byte {
+	t.Helper()
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	cert := must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))
+	return map[string][]byte{
+		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}),
+		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: must(x509.MarshalPKCS8PrivateKey(key))}),
+	}
+}
+
+func TestClientCertificateIsShownToTheRepositoryAlone(t *testing.T) {
+	charts := newChartRepo(t)
+	charts.add(t, "shop", "1.0.0")
+	shown := make(chan int, 10)
+	other := quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		shown <- len(req.TLS.PeerCertificates)
+		http.ServeFile(w, req, charts.dir+req.URL.Path)
+	})))
+	other.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
+	other.StartTLS()
+	t.Cleanup(other.Close)
+	private := quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if len(req.TLS.PeerCertificates) != 1 {
+			http.Error(w, "who are you?", http.StatusForbidden)
+			return
+		}
+		http.Redirect(w, req, other.URL+req.URL.Path, http.StatusFound)
+	})))
+	private.TLS = other.TLS.Clone()
+	private.TLS.Certificates = nil
+	private.StartTLS()
+	t.Cleanup(private.Close)
+
+	b := newBench(t, nil)
+	b.secrets["team/repo"] = caSecret(private, nil)
+	b.refused(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"), ReasonAuthenticationFailed, "403")
+	maps.Copy(b.secrets["team/repo"], clientPair(t))
+	b.must(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"))
+	for range 2 {
+		if n := <-shown; n != 0 {
+			t.Error("the other host was shown the certificate")
+		}
+	}
+	b.secrets["team/repo"]["tls.key"] = []byte("x")
+	b.refused(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"), ReasonSecretInvalid, "tls.key")
+}
+
+func TestSecretsThatCannotBeReadAreNoFaultOfTheChart(t *testing.T) {
+	b := newBench(t, func(o *Options) { o.Secrets = nil })
+	b.refused(t, helmApp("https://charts.example.com", "name", "shop", "version", "1.0.0"), ReasonSecretInvalid)
+	if got := SecretNames(&unstructured.Unstructured{Object: map[string]any{}}); got != nil {
+		t.Errorf("names: %v", got)
+	}
+}
