@@ -97,7 +97,7 @@ func (r *Reconciler) settle(ctx context.Context, req *Request, b *status.Builder
 // unplan takes away the plan of a change that is not held any more, if there can be one.
 func (r *Reconciler) unplan(ctx context.Context, req *Request) {
 	shown := req.Status.Pending != nil && req.Status.Pending.Plan != ""
-	if req.Gating == nil || (req.Gating.Plan == "" && !shown) {
+	if (req.Gating == nil || req.Gating.Plan == "") && !shown {
 		return
 	}
 	if err := r.plans.clear(ctx, req); err != nil {

@@ -279,7 +279,11 @@ func (r *Reconciler) refuse(ctx context.Context, req *Request, err error) (recon
 	message := r.explain(ctx, req, err)
 	b := r.builder(req).Phase(cmp.Or(req.Status.Phase, v1alpha1.PhasePending), message)
 	if stall, ok := asStall(err); ok {
-		b.Stalled(stall.reason, message)
+		// What the change is can't be told, so none is pending: one that was, and comes back, was not tried.
+		if req.Status.Pending != nil {
+			r.unplan(ctx, req)
+		}
+		b.Settled().Stalled(stall.reason, message)
 		return reconcile.Result{}, r.write(ctx, req, b)
 	}
 	if locked, ok := errors.AsType[*release.LockedError](err); ok {

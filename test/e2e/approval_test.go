@@ -45,7 +45,7 @@ func TestApprovalsAreVouchedFor(t *testing.T) {
 			t.Errorf("%s in the name of %s: %v", user, approver, err)
 		}
 	}
-	if made := releases(t, g.namespace); len(made) > 0 {
+	if made := releases(t.Context(), t, g.namespace); len(made) > 0 {
 		t.Errorf("released without an approval: %v", made)
 	}
 	kubectl(t, approval(g, "anna"), "create", "-f", "-", "--as=anna")

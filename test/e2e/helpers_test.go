@@ -169,10 +169,10 @@ func pods(t *testing.T, namespace string) map[string]string {
 }
 
 // releases returns the uid and resourceVersion of a namespace's release Secrets by their name.
-func releases(t *testing.T, namespace string) map[string]string {
+func releases(ctx context.Context, t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	var list corev1.SecretList
-	must(t, env.client.List(t.Context(), &list, client.InNamespace(namespace), client.MatchingLabels{"owner": "helm"}))
+	must(t, env.client.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"owner": "helm"}))
 	out := map[string]string{}
 	for _, s := range list.Items {
 		out[s.Name] = fmt.Sprintf("%s %s %s", s.UID, s.ResourceVersion, s.Labels["status"])
@@ -212,7 +212,8 @@ spec:
 			return err
 		}
 		if pod.Status.Phase == corev1.PodFailed {
-			t.Fatalf("%s failed: %s", url, kubectl(t, "", "logs", name, "-n", namespace))
+			log, _ := tryKubectl(ctx, "", "logs", name, "-n", namespace)
+			t.Fatalf("%s failed: %s", url, log)
 		}
 		if pod.Status.Phase != corev1.PodSucceeded {
 			return fmt.Errorf("phase %s", pod.Status.Phase)

@@ -59,7 +59,7 @@ func TestSubscription(t *testing.T) {
 	t.Run("deleted, it leaves nothing", func(t *testing.T) {
 		kubectl(t, "", "delete", "guestbook", g.name, "-n", g.namespace, "--timeout=2m")
 		eventually(t, "nothing of the release is left", func(ctx context.Context) error {
-			if left := releases(t, g.namespace); len(left) > 0 {
+			if left := releases(ctx, t, g.namespace); len(left) > 0 {
 				return fmt.Errorf("release Secrets: %v", left)
 			}
 			return gone(ctx, &appsv1.Deployment{}, g.namespace, g.name)
@@ -83,21 +83,21 @@ func TestUpgrade(t *testing.T) {
 	g := guestbook{makeNamespace(t, "team-b"), "shop"}
 	kubectl(t, workload(t, g, ""), "apply", "-f", "-")
 	g.waitRunning(t)
-	podsBefore, releasesBefore, leaderBefore := pods(t, g.namespace), releases(t, g.namespace), o.leader(t)
+	podsBefore, releasesBefore, leaderBefore := pods(t, g.namespace), releases(t.Context(), t, g.namespace), o.leader(t.Context(), t)
 
 	plan, err = env.olm.WaitInstallPlan(limited(t), o.namespace, current)
 	must(t, err)
 	must(t, env.olm.Approve(t.Context(), o.namespace, plan))
 	must(t, env.olm.WaitCSV(limited(t), o.namespace, current, "Succeeded"))
-	eventually(t, "leadership moves over", func(context.Context) error {
-		if l := o.leader(t); l == "" || l == leaderBefore {
+	eventually(t, "leadership moves over", func(ctx context.Context) error {
+		if l := o.leader(ctx, t); l == "" || l == leaderBefore {
 			return fmt.Errorf("the leader is %q", l)
 		}
 		return nil
 	})
 	g.touched(t) // the new version has looked at it
 	unchanged(t, "by the operator's upgrade", podsBefore, pods(t, g.namespace))
-	unchanged(t, "by the operator's upgrade", releasesBefore, releases(t, g.namespace))
+	unchanged(t, "by the operator's upgrade", releasesBefore, releases(t.Context(), t, g.namespace))
 
 	noForbidden(t, o, start)
 

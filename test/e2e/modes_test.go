@@ -52,7 +52,7 @@ func TestInstallModes(t *testing.T) {
 			if obj.Object["status"] != nil || len(obj.GetFinalizers()) > 0 {
 				t.Errorf("the Guestbook in a namespace that is not the operator's was touched: status %v, finalizers %v", obj.Object["status"], obj.GetFinalizers())
 			}
-			if left := releases(t, foreign.namespace); len(left) > 0 {
+			if left := releases(t.Context(), t, foreign.namespace); len(left) > 0 {
 				t.Errorf("releases in a namespace that is not the operator's: %v", left)
 			}
 			if rights := o.rightsIn(t, foreign.namespace); len(rights) > 0 {
@@ -73,7 +73,7 @@ func (g guestbook) heldAndRepaired(t *testing.T) {
 	g.waitFor(t, "is held", func(obj *unstructured.Unstructured) error {
 		return g.condition(obj, "AllGatesPassed", "False", "")
 	})
-	if made := releases(t, g.namespace); len(made) > 0 {
+	if made := releases(t.Context(), t, g.namespace); len(made) > 0 {
 		t.Errorf("released while held: %v", made)
 	}
 	kubectl(t, "", "create", "configmap", "settings", "-n", g.namespace)

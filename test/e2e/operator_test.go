@@ -107,10 +107,10 @@ func (o operator) log(ctx context.Context) string {
 }
 
 // leader returns the identity of the operator's pod that leads.
-func (o operator) leader(t *testing.T) string {
+func (o operator) leader(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	var leases coordinationv1.LeaseList
-	must(t, env.client.List(t.Context(), &leases, client.InNamespace(o.namespace)))
+	must(t, env.client.List(ctx, &leases, client.InNamespace(o.namespace)))
 	for _, l := range leases.Items {
 		if strings.HasSuffix(l.Name, "chartgate.dev") && l.Spec.HolderIdentity != nil {
 			return *l.Spec.HolderIdentity

@@ -180,3 +180,27 @@ func TestStalledResourceMakesNoRequests(t *testing.T) {
 		return nil
 	})
 }
+
+func TestBadInputBetweenDoesNotGiveUpAHeldChange(t *testing.T) {
+	e := harness.New(t)
+	k := e.GatedKind(e.Chart("small", smallChart))
+	k.Extra = "  valuesPath: spec.values\n"
+	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
+	k.Create("one", map[string]any{
+		"values": map[string]any{"message": "first"},
+		"gates":  []any{gateOf("settings", v1alpha1.GateConfigMapExists, nil)},
+	})
+	held := waitHeld(k, "one").Pending.Digest
+	k.Patch("one", `{"spec":{"values":"none"}}`)
+	st := k.WaitCondition("one", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidValues)
+	if st.Pending != nil {
+		t.Errorf("pending: %+v", st.Pending)
+	}
+	k.Patch("one", `{"spec":{"values":{"message":"first"}}}`)
+	if again := waitHeld(k, "one").Pending.Digest; again != held {
+		t.Errorf("the change held is %s, was %s", again, held)
+	}
+	createConfigMap(e, "settings", nil)
+	k.WaitReady("one")
+	e.WantHistory("one", "1:deployed")
+}

@@ -100,7 +100,7 @@ func TestDatabaseAdmissionRefusesAndTellsWhatToDo(t *testing.T) {
 		"an exporter with a space":        {spec: `{monitoring: {image: "a b"}}`, want: "not an image reference"},
 		"a policy nobody knows":           {spec: `{deletionPolicy: Keep}`, want: `"Retain", "Delete"`},
 		"two gates of one name":           {spec: `{gates: [{name: a, type: ManualApproval}, {name: a, type: ManualApproval}]}`, want: "spec.gates[1]: Duplicate value"},
-		"a misspelt field":                {spec: `{replica: 2}`, want: `unknown field "spec.replica"`},
+		"a misspelled field":              {spec: `{replica: 2}`, want: `unknown field "spec.replica"`},
 		"a name with a dot":               {name: "a.b", spec: `{}`, want: "metadata.name also names Services"},
 		"a name that begins with a digit": {name: "1a", spec: `{}`, want: "metadata.name also names Services"},
 		"a name that is too long":         {name: strings.Repeat("a", 44), spec: `{}`, want: "at most 43 characters"},
