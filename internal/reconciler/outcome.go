@@ -254,6 +254,7 @@ func (r *Reconciler) repair(ctx context.Context, req *Request, b *status.Builder
 		return result, r.write(ctx, req, b)
 	}
 	if _, unmoved := req.Session.Unmoved(); unmoved {
+		r.reportReplicas(req, b)
 		return result, r.write(ctx, req, b)
 	}
 	rel, err := req.Session.Deployed()
@@ -268,6 +269,10 @@ func (r *Reconciler) repair(ctx context.Context, req *Request, b *status.Builder
 	}
 	r.reportRepair(req, req.Session.Outcome())
 	r.reportDrift(req, b)
+	if refs, err := req.Session.Objects(); err == nil && rel.Version == req.Standing.Revision {
+		r.tracker.Retain(r.owner(req), req.Identity, refs, req.Session.Variant())
+	}
+	r.reportReplicas(req, b)
 	return result, r.write(ctx, req, b)
 }
 

@@ -17,15 +17,10 @@ import (
 // reportWorkload takes the status of a kind that runs a workload on from
 // Deployed to Updating and Running, as its watches tell.
 func (r *Reconciler) reportWorkload(req *Request, b *status.Builder, ready dependents.Readiness) {
-	if r.observer == nil {
+	seen, known := r.reportReplicas(req, b)
+	if !known {
 		return
 	}
-	live, known := r.observed(req)
-	if !known {
-		return // the watch is about to tell
-	}
-	seen := r.observer.Observe(req.Object, live)
-	b.Own(seen.Fields)
 	switch {
 	case ready.Ready && seen.Ready >= seen.Desired:
 		b.Phase(v1alpha1.PhaseRunning, "All replicas are ready")
@@ -35,6 +30,21 @@ func (r *Reconciler) reportWorkload(req *Request, b *status.Builder, ready depen
 		message := fmt.Sprintf("%d/%d replicas ready", seen.Ready, seen.Desired)
 		b.Phase(v1alpha1.PhaseUpdating, message).Unready(false, message)
 	}
+}
+
+// reportReplicas sets the fields that are the kind's own, whatever the phase is.
+// It reports false for kinds without, and where the watch is about to tell.
+func (r *Reconciler) reportReplicas(req *Request, b *status.Builder) (translate.Observation, bool) {
+	if r.observer == nil {
+		return translate.Observation{}, false
+	}
+	live, known := r.observed(req)
+	if !known {
+		return translate.Observation{}, false
+	}
+	seen := r.observer.Observe(req.Object, live)
+	b.Own(seen.Fields)
+	return seen, true
 }
 
 // observed returns the objects that the status tells of, as the watches have them.

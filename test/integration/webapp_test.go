@@ -112,6 +112,21 @@ func TestWebAppLifecycle(t *testing.T) {
 	}
 	e.WantHistory("shop", "1:deployed")
 
+	// Also while another image waits.
+	k.Patch("shop", `{"spec":{"image":"registry.test/shop:2"}}`)
+	waitHeld(k, "shop")
+	e.Kubectl("scale", "webapp", "shop", "--replicas=4", "-n", e.Namespace)
+	k.WaitFor("shop", "has 4 replicas while a change is held", func(st v1alpha1.CommonStatus) error {
+		obj, _ := k.Get("shop")
+		if have, _, _ := unstructured.NestedInt64(obj.Object, "status", "readyReplicas"); have != 4 || st.Pending == nil {
+			return fmt.Errorf("%d ready, pending %+v", have, st.Pending)
+		}
+		return nil
+	})
+	k.Patch("shop", `{"spec":{"image":"registry.test/shop:1","replicas":5}}`)
+	waitRunning(k, "shop", 5)
+	e.WantHistory("shop", "1:deployed")
+
 	// The Deployment's own replicas are put back, unless an autoscaler set them.
 	e.Kubectl("scale", "deployment", "shop", "--replicas=1", "-n", e.Namespace)
 	waitRunning(k, "shop", 5)
