@@ -126,6 +126,12 @@ func TestApprovalOfOneChangeLetsNoOtherThrough(t *testing.T) {
 	createConfigMap(e, "approval-one", map[string]string{"approved": "true"})
 	waitGate(k, "one", "release", v1alpha1.VerdictWaiting, gate.ReasonNotApproved) // names no digest
 	k.Patch("one", `{"spec":{"message":"b"}}`)
+	k.WaitFor("one", "holds the other change", func(st v1alpha1.CommonStatus) error {
+		if st.Pending == nil || st.Pending.Digest == a {
+			return fmt.Errorf("pending: %+v", st.Pending)
+		}
+		return nil
+	}) // what it had not seen yet could not hold the first
 	patch(t, e, "v1", "ConfigMap", "approval-one", fmt.Sprintf(`{"data":{"digest":"%s"}}`, a))
 	b := k.WaitFor("one", "waits with the approval of another change", func(st v1alpha1.CommonStatus) error {
 		if st.Pending == nil || st.Pending.Digest == a || !strings.Contains(st.Message, "it is for change "+a[:12]) {

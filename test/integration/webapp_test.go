@@ -129,6 +129,12 @@ func TestWebAppLifecycle(t *testing.T) {
 
 	// The Deployment's own replicas are put back, unless an autoscaler set them.
 	e.Kubectl("scale", "deployment", "shop", "--replicas=1", "-n", e.Namespace)
+	e.WaitObject("apps/v1", "Deployment", "shop", func(o *unstructured.Unstructured) error {
+		if n, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas"); n != 5 {
+			return fmt.Errorf("%d replicas", n)
+		}
+		return nil
+	})
 	waitRunning(k, "shop", 5)
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "shop"}, Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
 	if _, err := e.Kube.AppsV1().Deployments(e.Namespace).UpdateScale(e.Ctx, "shop", scale, metav1.UpdateOptions{FieldManager: "autoscaler"}); err != nil {
