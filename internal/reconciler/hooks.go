@@ -81,11 +81,10 @@ func (h translateHook) PreReconcile(_ context.Context, req *Request) error {
 	}
 	req.Values = translate.Override(values, h.overrides)
 	if scaler, ok := h.translator.(translate.Scaler); ok {
-		scale, err := scaler.Scale(req.Object)
-		if err != nil {
-			return &stallError{reason: v1alpha1.ReasonInvalidValues, err: err}
+		scaled, value := scaler.Scaled(req.Object)
+		if replicas, ok := req.Values[value].(int64); ok {
+			req.Scale = &release.Scale{GroupKind: scaled.GroupKind, Name: scaled.Name, Replicas: replicas, Value: value}
 		}
-		req.Scale = &release.Scale{GroupKind: scale.GroupKind, Name: scale.Name, Replicas: scale.Replicas, Value: scale.Value}
 	}
 	return nil
 }

@@ -70,29 +70,21 @@ func (s *Session) rescales(o object) bool {
 }
 
 // scale sets the object's replicas and nothing else, and only if nobody else
-// scales it. The object is looked at for drift the next time.
+// scales it. Then it looks at the object for drift.
 func (s *Session) scale(a applier, o object) error {
 	live, err := a.get(o)
 	if err != nil {
 		return err
 	}
-	have, _, _ := unstructured.NestedInt64(orEmpty(live), "spec", "replicas")
-	if live == nil || have == s.change.Scale.Replicas || autoscaled(live) || kept(live) || live.GetDeletionTimestamp() != nil || !ownedBy(live, s.change) {
+	if live == nil || autoscaled(live) || kept(live) || live.GetDeletionTimestamp() != nil || !ownedBy(live, s.change) {
 		return s.look(a, o)
 	}
-	original, target := object{mapping: o.mapping, obj: live.DeepCopy()}, object{mapping: o.mapping, obj: live.DeepCopy()}
+	target := object{mapping: o.mapping, obj: live.DeepCopy()}
 	if err := unstructured.SetNestedField(target.obj.Object, s.change.Scale.Replicas, "spec", "replicas"); err != nil {
 		return fmt.Errorf("replicas of %s: %w", o, err)
 	}
-	if _, _, err := a.patchTo(target, original.obj, target.obj, live, live); err != nil && !apierrors.IsNotFound(err) {
+	if _, _, err := a.patchTo(target, live, target.obj, live, live); err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
 	return s.look(a, o)
-}
-
-func orEmpty(obj *unstructured.Unstructured) map[string]any {
-	if obj == nil {
-		return nil
-	}
-	return obj.Object
 }

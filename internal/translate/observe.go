@@ -14,22 +14,13 @@ type Object struct {
 	Name      string
 }
 
-// Scale is a number of replicas and the object that has it.
-type Scale struct {
-	Object
-	// Replicas for the object's spec.replicas.
-	Replicas int64
-	// Value is the key, at the top of the values, under which the chart is given the number.
-	Value string
-}
-
 // Scaler is a Translator of a kind whose replicas are no part of a change: they
 // are set at once, without a revision and without asking a gate.
 type Scaler interface {
 	Translator
-	// Scale returns the number of replicas that the resource asks for. It is
-	// pure, and is called for resources that Translate took.
-	Scale(obj *unstructured.Unstructured) (Scale, error)
+	// Scaled names the object that has the replicas, and the key, at the top of
+	// the values, under which the chart is given their number.
+	Scaled(obj *unstructured.Unstructured) (object Object, value string)
 }
 
 // Observer is a Translator of a kind whose status tells of the workload that

@@ -23,14 +23,9 @@ func deployment(obj *unstructured.Unstructured) translate.Object {
 	return translate.Object{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Name: obj.GetName()}
 }
 
-// Scale implements translate.Scaler.
-func (Translator) Scale(obj *unstructured.Unstructured) (translate.Scale, error) {
-	spec, err := decode(obj)
-	if err != nil {
-		return translate.Scale{}, err
-	}
-	setDefaults(spec)
-	return translate.Scale{Object: deployment(obj), Replicas: int64(*spec.Replicas), Value: ReplicasValue}, nil
+// Scaled implements translate.Scaler.
+func (Translator) Scaled(obj *unstructured.Unstructured) (translate.Object, string) {
+	return deployment(obj), ReplicasValue
 }
 
 // Observed implements translate.Observer.

@@ -29,9 +29,11 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 
 func TestScale(t *testing.T) {
 	for text, want := range map[string]int64{"image: a": 1, "image: a, replicas: 0": 0, "image: a, replicas: 7": 7} {
-		got, err := webapp.Translator{}.Scale(parse(t, "{apiVersion: apps.chartgate.dev/v1alpha1, kind: WebApp, metadata: {name: shop}, spec: {"+text+"}}"))
-		if err != nil || got.Replicas != want || got.Name != "shop" || got.Value != webapp.ReplicasValue {
-			t.Errorf("%s: %+v, %v", text, got, err)
+		obj := parse(t, "{apiVersion: apps.chartgate.dev/v1alpha1, kind: WebApp, metadata: {name: shop}, spec: {"+text+"}}")
+		values, err := webapp.Translator{}.Translate(obj)
+		scaled, value := webapp.Translator{}.Scaled(obj)
+		if err != nil || values[value] != want || scaled.Name != "shop" || value != webapp.ReplicasValue {
+			t.Errorf("%s: %v has %v in %s, %v", text, scaled, values[value], value, err)
 		}
 	}
 }
