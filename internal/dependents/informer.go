@@ -167,7 +167,7 @@ func (t *Tracker) changed(gk schema.GroupKind, before, after any) {
 	}
 	current := fingerprintOf(now)
 	asVerified := (was != nil && fingerprintOf(was) == current) ||
-		t.verifiedState(owner, objectKey{gk, now.GetNamespace(), now.GetName()}, current)
+		t.expected(owner, objectKey{gk, now.GetNamespace(), now.GetName()}, current)
 	if asVerified && sameReadiness(was, now) {
 		return
 	}

@@ -58,6 +58,8 @@ type ownerState struct {
 	id       identity.Identity
 	verified map[objectKey]verification
 	refs     []Ref
+	// awaited are objects that were judged not to exist, though they are known to.
+	awaited map[objectKey]bool
 	// variant is what was asked of the objects beyond their release.
 	variant string
 	kinds   map[informerKey]bool
@@ -230,6 +232,7 @@ func (t *Tracker) Retain(owner Owner, id identity.Identity, refs []Ref, variant 
 	for key := range state.verified {
 		if !keep[key] {
 			delete(state.verified, key)
+			delete(state.awaited, key)
 		}
 	}
 	previous := state.kinds
@@ -293,6 +296,10 @@ func (t *Tracker) readiness(ctx context.Context, owner Owner, id identity.Identi
 		if verified && !v.absent && ((obj == nil && inf.still(ref, v)) || (obj != nil && older(obj.GetResourceVersion(), v.version))) {
 			return v.ready
 		}
+		if obj == nil {
+			t.await(owner, ref) // before another look: a watch is told of an object before its cache has it
+			obj = inf.get(ref.Namespace, ref.Name)
+		}
 	} else {
 		live, err := t.read(ctx, id, ref)
 		if err != nil {
@@ -333,16 +340,29 @@ func (t *Tracker) Body(id identity.Identity, ref Ref) (*unstructured.Unstructure
 func (t *Tracker) state(owner Owner) *ownerState {
 	s, ok := t.owners[owner]
 	if !ok {
-		s = &ownerState{verified: map[objectKey]verification{}}
+		s = &ownerState{verified: map[objectKey]verification{}, awaited: map[objectKey]bool{}}
 		t.owners[owner] = s
 	}
 	return s
 }
 
-// verifiedState tells whether the object is in the state last verified for its owner.
-func (t *Tracker) verifiedState(owner Owner, key objectKey, seen fingerprint) bool {
+// await has the owner woken when the object shows, even if it is just as it was verified.
+func (t *Tracker) await(owner Owner, ref Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state(owner).awaited[ref.key()] = true
+}
+
+// expected tells whether the object is in the state last verified for its
+// owner, and the owner does not wait to hear of it.
+func (t *Tracker) expected(owner Owner, key objectKey, seen fingerprint) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, ok := t.owners[owner]
-	return ok && s.verified[key].print == seen
+	if !ok {
+		return false
+	}
+	awaited := s.awaited[key]
+	delete(s.awaited, key)
+	return !awaited && s.verified[key].print == seen
 }
