@@ -168,21 +168,27 @@ func (t *Tracker) changed(gk schema.GroupKind, before, after any) {
 	current := fingerprintOf(now)
 	asVerified := (was != nil && fingerprintOf(was) == current) ||
 		t.expected(owner, objectKey{gk, now.GetNamespace(), now.GetName()}, current)
-	if asVerified && sameReadiness(was, now) {
+	if asVerified && tellsSame(was, now) {
 		return
 	}
 	t.wake(owner)
 }
 
-// sameReadiness tells whether an update changed nothing that readiness looks at.
-// A new object counts as changed where it can be unready.
-func sameReadiness(before, after metav1.Object) bool {
+// tellsSame tells whether an update changed nothing that the owner's status
+// tells of: readiness, and when a CronJob last did its work. A new object counts
+// as changed where it can be unready.
+func tellsSame(before, after metav1.Object) bool {
 	now, ok := after.(*unstructured.Unstructured)
 	if !ok {
 		return true
 	}
 	was, ok := before.(*unstructured.Unstructured)
-	return ok && objectReadiness(was) == objectReadiness(now)
+	return ok && objectReadiness(was) == objectReadiness(now) && lastSuccess(was) == lastSuccess(now)
+}
+
+func lastSuccess(obj *unstructured.Unstructured) string {
+	at, _, _ := unstructured.NestedString(obj.Object, "status", "lastSuccessfulTime")
+	return at
 }
 
 func (i *informer) fail(err error) {

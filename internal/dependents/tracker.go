@@ -60,9 +60,17 @@ type ownerState struct {
 	refs     []Ref
 	// awaited are objects that were judged not to exist, though they are known to.
 	awaited map[objectKey]bool
-	// variant is what was asked of the objects beyond their release.
-	variant string
-	kinds   map[informerKey]bool
+	// basis is what the refs come from.
+	basis Basis
+	kinds map[informerKey]bool
+}
+
+// Basis is what makes up the list of an owner's objects: on another one, the list may be another.
+type Basis struct {
+	// Revision of the release.
+	Revision int
+	// Variant tells apart what else is asked of the objects than their release says, such as a number of replicas.
+	Variant string
 }
 
 // Tracker watches released objects. It is safe for concurrent use.
@@ -166,13 +174,13 @@ func (t *Tracker) Unchanged(owner *unstructured.Unstructured, id identity.Identi
 	return ok && v.applied == applied && v.counts(mode) && inf.still(ref, v)
 }
 
-// Unmoved returns the objects that the owner retains, if there are any, in this
-// very variant, and each is as it was when last verified: then there is nothing to look at.
-func (t *Tracker) Unmoved(owner *unstructured.Unstructured, id identity.Identity, mode, variant string) ([]Ref, bool) {
+// Unmoved returns the objects that the owner retains, if there are any, on this
+// very basis, and each is as it was when last verified: then there is nothing to look at.
+func (t *Tracker) Unmoved(owner *unstructured.Unstructured, id identity.Identity, mode string, basis Basis) ([]Ref, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	state, ok := t.owners[OwnerOf(owner.GroupVersionKind().GroupKind(), owner)]
-	if !ok || state.refs == nil || state.id != id || state.variant != variant {
+	if !ok || state.refs == nil || state.id != id || state.basis != basis {
 		return nil, false
 	}
 	for _, ref := range state.refs {
@@ -207,20 +215,18 @@ func (t *Tracker) Retained(owner *unstructured.Unstructured) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if state, ok := t.owners[OwnerOf(owner.GroupVersionKind().GroupKind(), owner)]; ok {
-		return state.variant
+		return state.basis.Variant
 	}
 	return ""
 }
 
 // Retain says that exactly these objects are the owner's: what is known of
-// others is forgotten, and watches that nobody needs any more end. Variant tells
-// apart what else is asked of the objects than their release says, such as a
-// number of replicas.
-func (t *Tracker) Retain(owner Owner, id identity.Identity, refs []Ref, variant string) {
+// others is forgotten, and watches that nobody needs any more end.
+func (t *Tracker) Retain(owner Owner, id identity.Identity, refs []Ref, basis Basis) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	state := t.state(owner)
-	state.id, state.variant, state.refs = id, variant, append([]Ref{}, refs...)
+	state.id, state.basis, state.refs = id, basis, append([]Ref{}, refs...)
 	keep := make(map[objectKey]bool, len(refs))
 	kinds := map[informerKey]bool{}
 	for _, ref := range refs {

@@ -112,7 +112,7 @@ func (r *Reconciler) observe(ctx context.Context, req *Request, b *status.Builde
 	if err != nil {
 		return dependents.Readiness{}, err
 	}
-	r.tracker.Retain(r.owner(req), req.Identity, refs, req.Session.Variant())
+	r.tracker.Retain(r.owner(req), req.Identity, refs, req.Session.Basis())
 	return r.tracker.Readiness(ctx, r.owner(req), req.Identity, refs), nil
 }
 
@@ -270,7 +270,7 @@ func (r *Reconciler) repair(ctx context.Context, req *Request, b *status.Builder
 	r.reportRepair(req, req.Session.Outcome())
 	r.reportDrift(req, b)
 	if refs, err := req.Session.Objects(); err == nil && rel.Version == req.Standing.Revision {
-		r.tracker.Retain(r.owner(req), req.Identity, refs, req.Session.Variant())
+		r.tracker.Retain(r.owner(req), req.Identity, refs, req.Session.Basis())
 	}
 	r.reportReplicas(req, b)
 	return result, r.write(ctx, req, b)

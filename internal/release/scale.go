@@ -66,7 +66,7 @@ func (s *Scale) set(objects []object, namespace string) error {
 // rescales tells whether the object is to have another number of replicas than
 // it was given last, whatever is done about drift.
 func (s *Session) rescales(o object) bool {
-	return s.change.Scale.of(o, s.change.Namespace) && s.engine.tracker.Retained(s.change.Owner) != s.Variant()
+	return s.change.Scale.of(o, s.change.Namespace) && s.engine.tracker.Retained(s.change.Owner) != s.Basis().Variant
 }
 
 // scale sets the object's replicas and nothing else, and only if nobody else

@@ -158,12 +158,18 @@ func (s *Session) Objects() ([]dependents.Ref, error) {
 // Unmoved returns the released objects if none was touched since all were
 // verified, so that there is nothing to look at.
 func (s *Session) Unmoved() ([]dependents.Ref, bool) {
-	return s.engine.tracker.Unmoved(s.change.Owner, s.change.Identity, s.mode(), s.Variant())
+	return s.engine.tracker.Unmoved(s.change.Owner, s.change.Identity, s.mode(), s.Basis())
 }
 
-// Variant tells apart what the change asks of its objects beyond what is
-// released. Empty for nothing.
-func (s *Session) Variant() string { return s.change.Scale.String() }
+// Basis is what the list of released objects comes from: the revision that is
+// deployed, and what the change asks of its objects beyond that.
+func (s *Session) Basis() dependents.Basis {
+	basis := dependents.Basis{Variant: s.change.Scale.String()}
+	if i := lastWith(s.records, helmrelease.StatusDeployed); i >= 0 {
+		basis.Revision = s.records[i].Version
+	}
+	return basis
+}
 
 // trustedObjects returns the objects of a stored release that may be written
 // with the identity's rights: all of them where the payload is known to be

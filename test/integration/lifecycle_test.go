@@ -143,6 +143,38 @@ func TestDriftIsRepaired(t *testing.T) {
 	})
 }
 
+// An object that an upgrade adds, and nothing else, is looked after like all others.
+func TestObjectThatAnUpgradeAddsIsRepaired(t *testing.T) {
+	e := sideBySide(t)
+	k := e.OpenKind(e.Chart("grows", map[string]string{
+		"templates/one.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n",
+		"templates/more.yaml": "{{ if .Values.more }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-more}\n{{ end }}\n",
+	}))
+	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
+	k.Create("one", map[string]any{})
+	k.WaitReady("one")
+	k.Patch("one", `{"spec":{"more":true}}`)
+	k.WaitFor("one", "is upgraded", func(st v1alpha1.CommonStatus) error {
+		if st.Revision != 2 || st.Phase != v1alpha1.PhaseDeployed {
+			return fmt.Errorf("revision %d, phase %s", st.Revision, st.Phase)
+		}
+		return nil
+	})
+	more := e.Object("v1", "ConfigMap", "one-more")
+	if more == nil {
+		t.Fatal("the upgrade did not add it")
+	}
+	if err := e.Client.Delete(e.Ctx, more); err != nil {
+		t.Fatal(err)
+	}
+	e.WaitObject("v1", "ConfigMap", "one-more", func(o *unstructured.Unstructured) error {
+		if o.GetUID() == more.GetUID() {
+			return fmt.Errorf("not deleted yet")
+		}
+		return nil
+	})
+}
+
 func TestRestartContinuesWhereItWas(t *testing.T) {
 	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
