@@ -85,7 +85,8 @@ manifests: controller-gen kustomize ## Generate the CRDs and set the version in 
 	$(CONTROLLER_GEN) crd paths=./api/base output:crd:dir=internal/chartgen/base
 	$(CONTROLLER_GEN) crd paths=./api/v1alpha1 output:crd:dir=config/crd/bases
 	go run ./cmd/chartgen crd --chart helm-charts/guestbook --kind Guestbook --short-name gb --output config/crd/bases
-	go run ./cmd/chartgen rbac --watches watches.yaml --sample config/samples --crds config/crd/bases --output config/rbac --strict
+	go run ./cmd/chartgen rbac --watches watches.yaml --sample config/samples --crds config/crd/bases \
+	  --resource ServiceMonitor.monitoring.coreos.com=servicemonitors --output config/rbac --strict
 	cd config/manager && $(KUSTOMIZE) edit set image controller=ghcr.io/chartgate/chartgate:v$$(cat ../../VERSION)
 
 .PHONY: fmt

@@ -40,6 +40,8 @@ type Request struct {
 	Values map[string]any
 	// Scale is the number of replicas that is no part of the change; nil for kinds without. Set by the translate hook.
 	Scale *release.Scale
+	// Data is what the resource keeps beyond its release; nil for kinds without. Set by the translate hook.
+	Data *release.Data
 	// Chart to release. Set by the chart source hook.
 	Chart *chartsource.Chart
 	// Session and Change to bring about, and where the stored release stands. Set by the change hook.
@@ -75,6 +77,10 @@ type translateHook struct {
 }
 
 func (h translateHook) PreReconcile(_ context.Context, req *Request) error {
+	if keeper, ok := h.translator.(translate.Keeper); ok {
+		data := release.Data(keeper.Data(req.Object))
+		req.Data = &data
+	}
 	values, err := h.translator.Translate(req.Object)
 	if err != nil {
 		return &stallError{reason: v1alpha1.ReasonInvalidValues, err: err}
@@ -150,6 +156,7 @@ func (h changeHook) change(ctx context.Context, req *Request) (release.Change, e
 		Name: req.Status.ReleaseName, Namespace: req.Status.ReleaseNamespace,
 		Settings:     release.Settings{Timeout: h.timeout, MaxHistory: defaultMaxHistory, Adopt: adopts(req)},
 		Written:      req.Status.History,
+		Data:         req.Data,
 		KeepRollback: keepsRollback(req),
 	}
 	if settings := req.Spec.Release; settings != nil {

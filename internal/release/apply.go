@@ -104,9 +104,18 @@ func (a applier) replace(target object, live *unstructured.Unstructured) (*unstr
 
 // remove deletes exactly the live object in the background. One that is gone is no error.
 func (a applier) remove(o object, live metav1.Object) error {
-	background, uid := metav1.DeletePropagationBackground, live.GetUID()
+	return a.delete(o, live, metav1.DeletePropagationBackground)
+}
+
+// orphan deletes exactly the live object, and leaves what it owns.
+func (a applier) orphan(o object, live metav1.Object) error {
+	return a.delete(o, live, metav1.DeletePropagationOrphan)
+}
+
+func (a applier) delete(o object, live metav1.Object, propagation metav1.DeletionPropagation) error {
+	uid := live.GetUID()
 	err := a.resource(o).Delete(a.ctx, o.obj.GetName(), metav1.DeleteOptions{
-		PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid},
+		PropagationPolicy: &propagation, Preconditions: &metav1.Preconditions{UID: &uid},
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete %s: %w", o, err)

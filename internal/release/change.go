@@ -61,6 +61,8 @@ type Change struct {
 	KeepRollback bool
 	// Scale is a number of replicas that is set at once, as no part of the change. Nil for none.
 	Scale *Scale
+	// Data says how to treat what the release keeps data in. Nil for releases without.
+	Data *Data
 
 	digest string
 }

@@ -21,6 +21,7 @@ import (
 //   - what the manifest leaves empty ("" or null, or empty data, labels or annotations) and somebody
 //     filled in stays, such as a webhook's caBundle or the keys of a TLS Secret;
 //   - the rules of an aggregated ClusterRole are the API server's;
+//   - the claims' templates of a StatefulSet, which nobody can change, stay as they are;
 //   - what the manifest doesn't mention (injected containers, defaulted fields) is never touched.
 
 // spare takes fields that others own out of original and target, as far as live
@@ -31,6 +32,9 @@ func spare(original, target, live *unstructured.Unstructured) (*unstructured.Uns
 	if _, ok := target.Object["aggregationRule"]; ok && target.GetKind() == "ClusterRole" {
 		delete(original.Object, "rules")
 		delete(target.Object, "rules")
+	}
+	if isStatefulSet(target) && sameClaims(original, target) {
+		withoutClaims(original, target)
 	}
 	if autoscaled(live) {
 		unstructured.RemoveNestedField(original.Object, "spec", "replicas")
@@ -112,9 +116,17 @@ func empty(key string, value any) bool {
 
 // scales tells whether the target has other replicas than before.
 func scales(before, target *unstructured.Unstructured) bool {
-	was, _, _ := unstructured.NestedFieldNoCopy(before.Object, "spec", "replicas")
-	now, _, _ := unstructured.NestedFieldNoCopy(target.Object, "spec", "replicas")
-	return !reflect.DeepEqual(was, now)
+	return !reflect.DeepEqual(nested(before, "spec", "replicas"), nested(target, "spec", "replicas"))
+}
+
+// sameClaims tells whether the target has the same templates of claims as before.
+func sameClaims(before, target *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(nested(before, claimTemplates...), nested(target, claimTemplates...))
+}
+
+func nested(obj *unstructured.Unstructured, path ...string) any {
+	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
+	return value
 }
 
 // autoscaled tells whether spec.replicas was last set through the scale

@@ -27,6 +27,8 @@ type transition struct {
 	stale map[objectKey]object
 	// force replaces objects instead of patching them.
 	force bool
+	// backwards is true when a change that failed is taken back. What outlives the release stays as it is then.
+	backwards bool
 
 	mu   sync.Mutex
 	uids map[types.UID]bool // of what was applied
@@ -75,7 +77,7 @@ func (t *transition) apply(target object) (*unstructured.Unstructured, error) {
 		if reflect.DeepEqual(before.obj.Object, target.obj.Object) {
 			return nil, nil
 		}
-		if !scales(before.obj, target.obj) {
+		if !scales(before.obj, target.obj) && sameClaims(before.obj, target.obj) && !t.leaves(target.obj) {
 			live, _, err := t.applier.patchTo(target, before.obj, target.obj, before.obj, nil)
 			if !apierrors.IsNotFound(err) {
 				return live, err
@@ -94,22 +96,39 @@ func (t *transition) apply(target object) (*unstructured.Unstructured, error) {
 
 // change takes a live object to the target.
 func (t *transition) change(before *unstructured.Unstructured, target object, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if t.force {
-		return t.applier.replace(target, live)
+	if t.outgrown(target, live) {
+		return t.regrow(target, live)
+	}
+	if t.leaves(target.obj) || t.leaves(live) {
+		return live, nil
 	}
 	if kept(target.obj) || kept(live) {
 		after, _, err := t.applier.patchTo(target, before, target.obj, before, live) // what the chart changed, and nothing else
 		return after, err
 	}
+	if t.force {
+		return t.applier.replace(target, live)
+	}
 	original, want := spare(before, target.obj, live)
+	if t.session.grows(target) {
+		withoutClaims(original, want) // they are as large as asked for, or larger
+	}
 	after, _, err := t.applier.patchTo(target, original, want, live, live)
 	return after, err
 }
+
+// leaves tells whether an object that exists is left as it is: what outlives a
+// release is not taken back with a change that failed, since others may have
+// changed it meanwhile, as a password.
+func (t *transition) leaves(obj *unstructured.Unstructured) bool { return t.backwards && kept(obj) }
 
 // create makes an object that the release did not have. One that is there
 // already is taken over if it carries the release's mark, as after an action
 // that was interrupted, and is an error if it does not.
 func (t *transition) create(target object) (*unstructured.Unstructured, error) {
+	if err := t.growClaims(target); err != nil {
+		return nil, err
+	}
 	for range 3 {
 		live, err := t.applier.create(target)
 		if err == nil {

@@ -71,6 +71,9 @@ func (s *Session) uninstall(rel *helmrelease.Release, settings *action.Uninstall
 	if err := h.run(rel, helmrelease.HookPostDelete); err != nil {
 		return timedOut(ctx, err)
 	}
+	if err := s.deleteData(s.applier(ctx, false)); err != nil {
+		return timedOut(ctx, err)
+	}
 	return s.purge()
 }
 
@@ -96,6 +99,9 @@ func (s *Session) sweep() error {
 	for _, o := range uninstallOrder(objects) {
 		_, err := s.removeOwned(a, o, nil)
 		errs = append(errs, err)
+	}
+	if len(s.change.Written) > 0 { // there was a release, which somebody removed by hand
+		errs = append(errs, s.deleteData(a))
 	}
 	return timedOut(ctx, errors.Join(errs...))
 }

@@ -242,7 +242,7 @@ func (s *Session) runRollback(ctx context.Context, rel *helmrelease.Release) err
 		return err
 	}
 	t := newTransition(s, s.applier(ctx, false))
-	t.force = s.change.annotated(annotationRollbackForce)
+	t.force, t.backwards = s.change.annotated(annotationRollbackForce), true
 	if err := s.former(t, rel.Version); err != nil {
 		return err
 	}

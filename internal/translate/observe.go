@@ -41,3 +41,12 @@ type Observation struct {
 	// Ready and Desired count replicas.
 	Ready, Desired int64
 }
+
+// Number returns a whole number of an object; 0 where it has none, or does not exist.
+func Number(obj *unstructured.Unstructured, path ...string) int64 {
+	if obj == nil {
+		return 0
+	}
+	n, _, _ := unstructured.NestedInt64(obj.Object, path...)
+	return n
+}

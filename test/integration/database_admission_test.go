@@ -21,9 +21,14 @@ import (
 func databaseEnv(t *testing.T) *harness.Env {
 	t.Helper()
 	e := sideBySide(t)
+	serveDatabases(e)
+	return e
+}
+
+func serveDatabases(e *harness.Env) {
+	e.Helper()
 	e.Kubectl("apply", "--server-side", "-f", filepath.Join(e.Root(), "config/crd/bases/apps.chartgate.dev_databases.yaml"))
 	e.Kubectl("wait", "--for=condition=Established", "crd/databases.apps.chartgate.dev")
-	return e
 }
 
 // databaseOf is a Database of the test's namespace with the spec, which is YAML.

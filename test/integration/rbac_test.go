@@ -57,7 +57,7 @@ func startUnderRights(e *harness.Env, overlay, namespace string) *underRights {
 		e.Fatal(err)
 	}
 	e.StartManager(harness.ManagerOptions{
-		Watches: harness.Watches(e.Guestbook(), webAppKind(e)),
+		Watches: harness.Watches(e.Guestbook(), webAppKind(e), databaseKind(e)),
 		Config:  e.ServiceAccountConfig(namespace, operatorAccount),
 		Args: append([]string{
 			"--leader-elect", "--leader-election-namespace", namespace,
@@ -329,6 +329,8 @@ func TestOperatorHasTheRightsItNeedsAndNoMore(t *testing.T) {
 		}
 	})
 	u.webAppStory()
+	installServiceMonitors(e)
+	u.databaseStory()
 	u.wantMetrics()
 	u.wantNothingForbidden()
 	u.wantEachUsed(slices.Concat(
@@ -338,6 +340,8 @@ func TestOperatorHasTheRightsItNeedsAndNoMore(t *testing.T) {
 		e.RoleRules(u.rendered, "Role", "chartgate-leader-election-role"),
 	), map[string]string{
 		"update apps.chartgate.dev/guestbooks/finalizers":                    "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
+		"update apps.chartgate.dev/databases/finalizers":                     "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
+		"get apps.chartgate.dev/databases":                                   "when somebody else writes finalizers at the same time",
 		"update apps.chartgate.dev/webapps/finalizers":                       "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
 		"get apps.chartgate.dev/webapps":                                     "when somebody else writes finalizers at the same time",
 		"get apps.chartgate.dev/guestbooks":                                  "when somebody else writes finalizers at the same time",

@@ -16,14 +16,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/test/harness"
 )
-
-var webAppResource = schema.GroupVersionResource{Group: "apps.chartgate.dev", Version: "v1alpha1", Resource: "webapps"}
 
 // webApps starts an operator that serves WebApps in the test's namespace.
 func webApps(t *testing.T) (*harness.Env, *harness.Kind) {
@@ -55,13 +52,13 @@ func waitRunning(k *harness.Kind, name string, replicas int64) v1alpha1.CommonSt
 	})
 }
 
-// followed collects the phases and messages that a resource goes through.
-func followed(e *harness.Env) func() []string {
+// followed collects the phases and messages that resources of a kind of ours go through.
+func followed(e *harness.Env, resource string) func() []string {
 	client, err := dynamic.NewForConfig(e.Cluster.Config())
 	if err != nil {
 		e.Fatal(err)
 	}
-	w, err := client.Resource(webAppResource).Namespace(e.Namespace).Watch(e.Ctx, metav1.ListOptions{})
+	w, err := client.Resource(v1alpha1.GroupVersion.WithResource(resource)).Namespace(e.Namespace).Watch(e.Ctx, metav1.ListOptions{})
 	if err != nil {
 		e.Fatal(err)
 	}
@@ -90,7 +87,7 @@ func followed(e *harness.Env) func() []string {
 
 func TestWebAppLifecycle(t *testing.T) {
 	e, k := webApps(t)
-	told := followed(e)
+	told := followed(e, "webapps")
 	k.Create("shop", map[string]any{"image": "registry.test/shop:1", "replicas": int64(3), "config": map[string]any{"B": "2", "A": "1"}})
 	waitRunning(k, "shop", 3)
 	obj, _ := k.Get("shop")

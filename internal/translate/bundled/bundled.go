@@ -6,12 +6,14 @@ package bundled
 
 import (
 	"github.com/chartgate/chartgate/internal/translate"
+	"github.com/chartgate/chartgate/internal/translate/database"
 	"github.com/chartgate/chartgate/internal/translate/webapp"
 )
 
 // Translators returns the translators by the names that watches.yaml gives them.
 func Translators() map[string]translate.Translator {
 	return map[string]translate.Translator{
-		"webapp": webapp.Translator{},
+		"database": database.Translator{},
+		"webapp":   webapp.Translator{},
 	}
 }

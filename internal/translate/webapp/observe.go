@@ -41,20 +41,15 @@ func (Translator) Observe(_ *unstructured.Unstructured, live []*unstructured.Uns
 	if d == nil {
 		return translate.Observation{Fields: map[string]any{"replicas": int64(0), "readyReplicas": int64(0)}, Desired: 1}
 	}
-	ready := number(d, "status", "readyReplicas")
+	ready := translate.Number(d, "status", "readyReplicas")
 	out := translate.Observation{
-		Fields: map[string]any{"replicas": number(d, "status", "replicas"), "readyReplicas": ready},
-		Ready:  min(ready, number(d, "status", "updatedReplicas")), Desired: number(d, "spec", "replicas"),
+		Fields: map[string]any{"replicas": translate.Number(d, "status", "replicas"), "readyReplicas": ready},
+		Ready:  min(ready, translate.Number(d, "status", "updatedReplicas")), Desired: translate.Number(d, "spec", "replicas"),
 	}
 	if selector := selectorOf(d); selector != "" {
 		out.Fields["selector"] = selector
 	}
 	return out
-}
-
-func number(obj *unstructured.Unstructured, path ...string) int64 {
-	n, _, _ := unstructured.NestedInt64(obj.Object, path...)
-	return n
 }
 
 // selectorOf returns spec.selector as a string; empty if it is none.
