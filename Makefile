@@ -105,17 +105,20 @@ lint: golangci-lint ## Run golangci-lint.
 lint-fix: golangci-lint ## Run golangci-lint and mend what it can.
 	$(GOLANGCI_LINT) run --fix
 
-# What runs many things at once is tested with the race detector; the rest drives other processes.
-RACE_PATTERN := ^github.com/chartgate/chartgate/(api|internal|test/integration)(/|$$)
+# The race detector makes a test several times as long. All that runs in this process runs under it: the
+# units, and of the integration tests those in which an operator does much at once.
+RACE_PACKAGES := ^github.com/chartgate/chartgate/(api|internal)(/|$$)
+RACE_TESTS := ReleaseFollows|DriftIsRepaired|RestartContinues|ResourcesThatDiffer|ChartsWithTheTraits|HelmRollbackIs|HelmUpgradeAnd|GateOfEachType|GateEventWakes|ApprovalShowsThePlan|ReplicaThatDoesNotLead|IdleResources|WebAppLifecycle|DatabaseLifecycle
 TESTFLAGS ?=
 
 .PHONY: test
 test: controlplane helm ## Run all tests: unit tests, and integration tests against a real API server.
 	@status=0; \
-	race="$$(go list ./... | grep -E '$(RACE_PATTERN)' || true)"; \
-	rest="$$(go list ./... | grep -vE '$(RACE_PATTERN)' || true)"; \
-	[ -z "$$race" ] || go test -race -timeout 20m $(TESTFLAGS) $$race || status=1; \
-	[ -z "$$rest" ] || go test -timeout 20m $(TESTFLAGS) $$rest || status=1; \
+	units="$$(go list ./... | grep -E '$(RACE_PACKAGES)')"; \
+	rest="$$(go list ./... | grep -vE '$(RACE_PACKAGES)')"; \
+	go test -race -timeout 20m $(TESTFLAGS) $$units || status=1; \
+	go test -timeout 20m $(TESTFLAGS) $$rest || status=1; \
+	go test -race -timeout 20m -run '^Test.*($(RACE_TESTS))' $(TESTFLAGS) ./test/integration || status=1; \
 	exit $$status
 
 .PHONY: e2e

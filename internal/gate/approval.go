@@ -170,7 +170,7 @@ func (e manualApproval) waiting(ctx context.Context, change Change, g v1alpha1.G
 
 // unprotected says why nothing vouches for an approval; empty if something does.
 func (e manualApproval) unprotected(ctx context.Context, s statement) string {
-	const install = "; install it: kubectl apply -k config/cluster (install.yaml has it as well)"
+	const install = "; install it: kubectl apply -k config/cluster (install.yaml has it as well; under OLM the bundle's webhook vouches, and its CSV has to be Succeeded)"
 	p, err := e.protected(ctx)
 	switch {
 	case err != nil:

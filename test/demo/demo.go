@@ -50,6 +50,8 @@ func steps() []step {
 		{"Open the second gate: what it depends on is ready", (*demo).openDependency},
 		{"Open the third gate: somebody looks at the plan and approves", (*demo).approve},
 		{"Delete both Guestbooks", (*demo).deleteGated},
+		{"A WebApp: no chart to be seen, and scaled at once", (*demo).applyWebApp},
+		{"A Database: a primary, standbys, and data that stay", (*demo).applyDatabase},
 	}
 }
 

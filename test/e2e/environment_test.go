@@ -22,6 +22,7 @@ import (
 	"github.com/chartgate/chartgate/test/controlplane/olm"
 	"github.com/chartgate/chartgate/test/controlplane/realnode"
 	"github.com/chartgate/chartgate/test/e2e/images"
+	"github.com/chartgate/chartgate/test/e2e/postgres"
 )
 
 // environment is a cluster with OLM, a registry and the operator's images in it.
@@ -30,6 +31,7 @@ type environment struct {
 	olm          *olm.OLM
 	client       client.Client
 	images       map[string]string // of what charts run, by name
+	postgres     postgres.Image
 	kubectl      string
 	helm         string
 	root         string // of the project
@@ -80,7 +82,11 @@ func newEnvironment(ctx context.Context) (*environment, error) {
 		if e.images, err = images.Push(inGroup, e.cluster); err != nil {
 			return err
 		}
-		return e.pushVersions(inGroup, versions)
+		if err = e.pushVersions(inGroup, versions); err != nil {
+			return err
+		}
+		e.postgres, err = postgres.Push(inGroup, e.cluster.Registry(), func(what string) { step("%s", what) })
+		return err
 	})
 	if err := group.Wait(); err != nil {
 		return e, err

@@ -65,6 +65,8 @@ func TestSubscription(t *testing.T) {
 			return gone(ctx, &appsv1.Deployment{}, g.namespace, g.name)
 		})
 	})
+	t.Run("a WebApp answers", webAppAnswers)
+	t.Run("a Database keeps its rows", func(t *testing.T) { databaseKeepsItsRows(t, o) })
 	noForbidden(t, o, start)
 }
 

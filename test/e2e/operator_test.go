@@ -77,9 +77,11 @@ func (o operator) clean(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
-	_, err := tryKubectl(ctx, "", "delete", "guestbooks", "--all", "--all-namespaces", "--timeout=60s", "--ignore-not-found")
-	if err != nil && !strings.Contains(err.Error(), "doesn't have a resource type") {
-		t.Error(err)
+	for _, kind := range []string{"guestbooks", "webapps", "databases"} {
+		_, err := tryKubectl(ctx, "", "delete", kind, "--all", "--all-namespaces", "--timeout=60s", "--ignore-not-found")
+		if err != nil && !strings.Contains(err.Error(), "doesn't have a resource type") {
+			t.Error(err)
+		}
 	}
 	if err := client.IgnoreNotFound(errors.Unwrap(env.olm.Remove(ctx, o.namespace, packageName))); err != nil {
 		t.Errorf("remove the operator: %v", err)

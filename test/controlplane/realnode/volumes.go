@@ -38,12 +38,14 @@ type provisioner struct {
 }
 
 func (c *Cluster) startProvisioner(ctx context.Context) error {
-	policy, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate
+	policy, binding, expands := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate, true // a folder has no size
 	_, err := c.client.StorageV1().StorageClasses().Create(ctx, &storagev1.StorageClass{
 		ObjectMeta:        metav1.ObjectMeta{Name: StorageClass, Annotations: map[string]string{defaultClassKey: "true"}},
 		Provisioner:       provisionerName,
 		ReclaimPolicy:     &policy,
 		VolumeBindingMode: &binding,
+
+		AllowVolumeExpansion: &expands,
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create the StorageClass %s: %w", StorageClass, err)

@@ -8,12 +8,13 @@
 //	hello get [--for DURATION] URL
 //	redis-server [--port PORT] [--replicaof HOST PORT] [...]
 //
-// serve answers HTTP, by default on port 80, and on demand Redis' protocol.
+// serve answers HTTP, by default on port 80 or the one that variable PORT names, and on demand Redis' protocol.
 // Started as redis-server it takes that program's arguments. get prints what a
 // URL answers; it tries again until the answer is 200 or the time is over.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -60,7 +61,7 @@ func run(ctx context.Context, name string, arguments []string) error {
 
 func serve(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
-	httpPort := flags.String("http", "80", "port for HTTP")
+	httpPort := flags.String("http", cmp.Or(os.Getenv("PORT"), "80"), "port for HTTP; without it, variable PORT says")
 	redisPort := flags.String("redis", "", "port for Redis' protocol; none if empty")
 	if err := flags.Parse(arguments); err != nil {
 		return err
@@ -102,8 +103,8 @@ func serveHTTP(ctx context.Context, port string) error {
 	return nil
 }
 
-// handler answers "/" with a greeting, and "/redis" with what the Redis servers
-// say that the variables of the guestbook's frontend name.
+// handler answers "/" with a greeting, "/env/NAME" with a variable, and "/redis" with
+// what the Redis servers say that the variables of the guestbook's frontend name.
 func handler(variable func(string) string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -112,6 +113,9 @@ func handler(variable func(string) string) http.Handler {
 			name = err.Error()
 		}
 		fmt.Fprintf(w, "hello from %s\n", name)
+	})
+	mux.HandleFunc("GET /env/{name}", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, variable(r.PathValue("name")))
 	})
 	mux.HandleFunc("GET /redis", func(w http.ResponseWriter, r *http.Request) {
 		var answers strings.Builder

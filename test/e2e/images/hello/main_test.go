@@ -89,7 +89,7 @@ func TestRedisAnswersClientsAndPersons(t *testing.T) {
 func TestHandler(t *testing.T) {
 	server := httptest.NewServer(handler(func(string) string { return "leader.invalid" }))
 	defer server.Close()
-	for path, want := range map[string]int{"/": http.StatusOK, "/redis": http.StatusBadGateway, "/none": http.StatusNotFound} {
+	for path, want := range map[string]int{"/": http.StatusOK, "/env/NAME": http.StatusOK, "/redis": http.StatusBadGateway, "/none": http.StatusNotFound} {
 		response, err := http.Get(server.URL + path)
 		if err != nil {
 			t.Fatal(err)
