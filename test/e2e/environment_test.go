@@ -86,6 +86,7 @@ func newEnvironment(ctx context.Context) (*environment, error) {
 			return err
 		}
 		e.postgres, err = postgres.Push(inGroup, e.cluster.Registry(), func(what string) { step("%s", what) })
+		e.postgres.Reference = realnode.RegistryInside + strings.TrimPrefix(e.postgres.Reference, e.cluster.Registry())
 		return err
 	})
 	if err := group.Wait(); err != nil {
