@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,6 +30,18 @@ type kind struct {
 	period        time.Duration
 	timeout       time.Duration
 	maxConcurrent int
+	// serviceAccount of a resource's namespace that serves it where it names none; empty for the operator.
+	serviceAccount string
+}
+
+// serviceAccount that serves resources of the kind which name none: the watch's, else that of
+// --default-service-account. Where whoever writes a resource chooses what is released, it is never the operator.
+func serviceAccount(o *options, w watch.Watch) string {
+	account := cmp.Or(w.ServiceAccount, o.defaultServiceAccount)
+	if account == "" && w.Source != watch.SourceBundled {
+		account = "default"
+	}
+	return account
 }
 
 // known are the names that watches.yaml may use.
@@ -94,7 +107,8 @@ func loadKind(o *options, w watch.Watch) (kind, error) {
 	if w.Translator != "" {
 		translator = bundled.Translators()[w.Translator]
 	}
-	k := kind{watch: w, translator: translator, source: source, period: o.reconcilePeriod, timeout: o.timeout, maxConcurrent: o.maxConcurrentReconciles}
+	k := kind{watch: w, translator: translator, source: source, period: o.reconcilePeriod, timeout: o.timeout, maxConcurrent: o.maxConcurrentReconciles,
+		serviceAccount: serviceAccount(o, w)}
 	if w.ReconcilePeriod != nil {
 		k.period = *w.ReconcilePeriod
 	}

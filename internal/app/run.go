@@ -174,6 +174,7 @@ func setUp(ctx context.Context, mgr manager.Manager, pool *identity.Pool, kinds 
 			Translator:              k.translator,
 			Overrides:               k.watch.OverrideValues,
 			Source:                  k.source,
+			ServiceAccount:          k.serviceAccount,
 			GateSet:                 gates,
 			Gates:                   k.watch.Gates,
 			Inputs:                  gateInputs,
@@ -186,7 +187,7 @@ func setUp(ctx context.Context, mgr manager.Manager, pool *identity.Pool, kinds 
 			Tracker:                 tracker,
 			Wakes:                   wakes,
 			Recorder:                recorder,
-			Discovery:               operator.Kubernetes.Discovery(),
+			Kubernetes:              operator.Kubernetes,
 		})
 		if err != nil {
 			return err

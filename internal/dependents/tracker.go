@@ -85,16 +85,17 @@ func NewTracker(ctx context.Context, pool *identity.Pool, namespaces []string, l
 	}
 }
 
-// Watch makes sure that changes of the kinds' objects wake their owners, and
-// waits until the watches are established, or known to be forbidden.
-func (t *Tracker) Watch(ctx context.Context, id identity.Identity, kinds []*meta.RESTMapping) error {
+// Watch makes sure that changes of the objects wake their owners, and waits
+// until the watches are established, or known to be refused. They last until
+// Retain says that the owner has no such objects, or Forget.
+func (t *Tracker) Watch(ctx context.Context, owner Owner, id identity.Identity, refs []Ref) error {
+	clients, err := t.pool.For(id)
+	if err != nil {
+		return err
+	}
 	var started []*informer
-	for _, mapping := range kinds {
-		infs, err := t.start(id, mapping) //nolint:contextcheck // a watch outlives the call that starts it
-		if err != nil {
-			return err
-		}
-		started = append(started, infs...)
+	for _, ref := range refs {
+		started = append(started, t.start(clients, owner, ref)...) //nolint:contextcheck // a watch outlives the call that starts it
 	}
 	for _, inf := range started {
 		if err := inf.settle(ctx); err != nil {
@@ -190,10 +191,11 @@ func (t *Tracker) Cached(owner *unstructured.Unstructured, id identity.Identity,
 	v, verified := t.state(OwnerOf(owner.GroupVersionKind().GroupKind(), owner)).verified[ref.key()]
 	inf := t.informer(id, ref)
 	t.mu.Unlock()
-	if inf == nil || !inf.watching() || !verified || v.absent {
+	shared := inf.watch()
+	if shared == nil || !verified || v.absent {
 		return nil, false
 	}
-	obj := inf.get(ref.Namespace, ref.Name)
+	obj := cached(shared, ref)
 	if obj == nil || older(obj.GetResourceVersion(), v.version) {
 		return nil, false
 	}
@@ -223,7 +225,7 @@ func (t *Tracker) Retain(owner Owner, id identity.Identity, refs []Ref, variant 
 	kinds := map[informerKey]bool{}
 	for _, ref := range refs {
 		keep[ref.key()] = true
-		for _, ns := range t.scopes(ref.Mapping) {
+		for _, ns := range t.scopes(id, ref) {
 			kinds[informerKey{id, ref.Mapping.Resource, ns}] = true
 		}
 	}
@@ -235,6 +237,16 @@ func (t *Tracker) Retain(owner Owner, id identity.Identity, refs []Ref, variant 
 	previous := state.kinds
 	state.kinds = kinds
 	t.release(previous)
+}
+
+// Known returns the objects that the owner retains, as far as this process has seen any.
+func (t *Tracker) Known(owner Owner) []Ref {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if state, ok := t.owners[owner]; ok {
+		return slices.Clone(state.refs)
+	}
+	return nil
 }
 
 // Forget drops all that is known of an owner.
@@ -288,8 +300,8 @@ func (t *Tracker) readiness(ctx context.Context, owner Owner, id identity.Identi
 	v, verified := t.state(owner).verified[ref.key()]
 	t.mu.Unlock()
 	var obj metav1.Object
-	if inf != nil && inf.watching() {
-		obj = inf.get(ref.Namespace, ref.Name)
+	if shared := inf.watch(); shared != nil {
+		obj = cached(shared, ref)
 		if verified && !v.absent && ((obj == nil && inf.still(ref, v)) || (obj != nil && older(obj.GetResourceVersion(), v.version))) {
 			return v.ready
 		}
@@ -322,10 +334,11 @@ func (t *Tracker) Body(id identity.Identity, ref Ref) (*unstructured.Unstructure
 	t.mu.Lock()
 	inf := t.informer(id, ref)
 	t.mu.Unlock()
-	if inf == nil || !inf.watching() {
+	shared := inf.watch()
+	if shared == nil {
 		return nil, false
 	}
-	obj, _ := inf.get(ref.Namespace, ref.Name).(*unstructured.Unstructured)
+	obj, _ := cached(shared, ref).(*unstructured.Unstructured)
 	return obj, true
 }
 

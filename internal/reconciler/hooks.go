@@ -17,6 +17,7 @@ import (
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/chartsource"
+	"github.com/chartgate/chartgate/internal/dependents"
 	"github.com/chartgate/chartgate/internal/identity"
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/translate"
@@ -33,8 +34,11 @@ type Request struct {
 	Status v1alpha1.CommonStatus
 	// Inherited is true when another Helm operator served the resource until now.
 	Inherited bool
-	// Identity that serves the resource.
+	// Identity that serves the resource: it reads and writes the release and its objects, and reads what
+	// gates and values refer to. The resource itself is the operator's: its status, finalizer, events and plan.
 	Identity identity.Identity
+	// Nobody is true when it can't be told who serves the resource. Identity means nothing then.
+	Nobody bool
 
 	// Values for the chart. Set by the translate hook.
 	Values map[string]any
@@ -145,37 +149,42 @@ func (h changeHook) open(ctx context.Context, req *Request) error {
 
 // change is the part of a change that does not need a chart.
 func (h changeHook) change(ctx context.Context, req *Request) (release.Change, error) {
+	// Who may write the status may not choose where the operator writes, so the namespace is not taken from there.
 	c := release.Change{
-		Owner: req.Object, Identity: req.Identity,
-		Name: req.Status.ReleaseName, Namespace: req.Status.ReleaseNamespace,
-		Settings:     release.Settings{Timeout: h.timeout, MaxHistory: defaultMaxHistory, Adopt: adopts(req)},
+		Owner: req.Object, Identity: req.Identity, Namespace: req.Object.GetNamespace(),
+		Settings:     h.settings(req),
 		Written:      req.Status.History,
 		KeepRollback: keepsRollback(req),
 	}
-	if settings := req.Spec.Release; settings != nil {
-		c.Settings.DisableHooks, c.Settings.Drift = settings.DisableHooks, settings.Drift
-		if settings.Timeout != nil && settings.Timeout.Duration > 0 {
-			c.Settings.Timeout = settings.Timeout.Duration
-		}
-		if settings.MaxHistory != nil {
-			c.Settings.MaxHistory = int(*settings.MaxHistory)
-		}
+	owner := dependents.OwnerOf(req.Object.GroupVersionKind().GroupKind(), req.Object)
+	if c.Name = req.Status.ReleaseName; req.Status.Revision > 0 && slices.Contains(release.Names(owner, c.Namespace), c.Name) {
+		return c, nil
 	}
-	if c.Namespace == "" {
-		c.Namespace = req.Object.GetNamespace()
+	// Nothing was released yet, so that the name may be taken by now; or the status was lost.
+	name, err := h.engine.ReleaseName(ctx, owner, req.Identity, c.Namespace)
+	if err != nil {
+		return c, err
 	}
-	gk := req.Object.GroupVersionKind().GroupKind()
-	if !slices.Contains(release.Names(gk, req.Object.GetName()), c.Name) {
-		name, err := h.engine.ReleaseName(ctx, req.Object, req.Identity, c.Namespace)
-		if err != nil {
-			return c, err
-		}
-		if name == "" {
-			return c, &stallError{reason: v1alpha1.ReasonOwnershipConflict, err: errors.New("every name this release could have is taken by a release of another kind")}
-		}
-		c.Name = name
+	if name == "" {
+		return c, &stallError{reason: v1alpha1.ReasonOwnershipConflict, err: errors.New("every name this release could have is taken by a release of another resource")}
 	}
+	c.Name = name
 	return c, nil
+}
+
+// settings of the release.
+func (h changeHook) settings(req *Request) release.Settings {
+	out := release.Settings{Timeout: h.timeout, MaxHistory: defaultMaxHistory, Adopt: adopts(req)}
+	if own := req.Spec.Release; own != nil {
+		out.DisableHooks, out.Drift = own.DisableHooks, own.Drift
+		if own.Timeout != nil && own.Timeout.Duration > 0 {
+			out.Timeout = own.Timeout.Duration
+		}
+		if own.MaxHistory != nil {
+			out.MaxHistory = int(*own.MaxHistory)
+		}
+	}
+	return out
 }
 
 // adopts tells whether a release that has no owner is to be taken over: when

@@ -172,7 +172,7 @@ func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Bu
 		message += fmt.Sprintf("; rolled back to revision %d", out.RolledBackTo)
 	}
 	reason := reasonOf(cause)
-	if !terminal && out.Attempted && failures > retries(req) {
+	if !terminal && out.Attempted && failures > retries(req) && cause != release.CauseForbidden {
 		terminal, reason = true, v1alpha1.ReasonRetriesExhausted
 	}
 	phase := req.Status.Phase
@@ -206,12 +206,16 @@ func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Bu
 	return result, err
 }
 
-// explain puts an error into one line without secrets, and logs it.
+// explain puts an error into one line without secrets, with what mends it where a right is missing, and logs it.
 func (r *Reconciler) explain(ctx context.Context, req *Request, err error) string {
+	remedy := r.acting.remedy(ctx, req.Identity, err)
 	if req.Session != nil {
 		err = req.Session.Redact(err)
 	}
 	message := oneLine(err)
+	if remedy != "" {
+		message += "; " + remedy
+	}
 	log.FromContext(ctx).Info("Not done", "release", req.Change.Name, "reason", message)
 	return message
 }
@@ -264,6 +268,11 @@ func (r *Reconciler) repair(ctx context.Context, req *Request, b *status.Builder
 	if err == nil {
 		err = req.Session.Reconcile(rel)
 	}
+	if cause, _ := release.Classify(err); err != nil && cause == release.CauseForbidden && ctx.Err() == nil {
+		message := r.explain(ctx, req, err)
+		b.Failed().Condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonForbidden, message)
+		return reconcile.Result{RequeueAfter: backOff(b.Status().Failures, false)}, r.write(ctx, req, b)
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -304,14 +313,21 @@ func (r *Reconciler) refuse(ctx context.Context, req *Request, err error) (recon
 	return reconcile.Result{RequeueAfter: backOff(b.Status().Failures, false)}, r.write(ctx, req, b)
 }
 
-// retryUninstall reports an uninstall that failed, and tries again later.
+// retryUninstall reports an uninstall that failed, and tries again later. One that
+// nobody has the right to any more is given up after the resource's timeout.
 func (r *Reconciler) retryUninstall(ctx context.Context, req *Request, err error) (reconcile.Result, error) {
+	wait := lastRetry
+	if r.powerless(req, err) {
+		if wait = r.patience(ctx, req); wait == 0 {
+			return r.abandon(ctx, req, err)
+		}
+	}
 	cause, _ := release.Classify(err)
 	message := r.explain(ctx, req, err)
 	b := r.builder(req).Failed()
 	b.Phase(v1alpha1.PhaseUninstalling, message).Progressing(reasonOf(cause), message)
 	b.Condition(v1alpha1.ConditionReleaseFailed, metav1.ConditionTrue, v1alpha1.ReasonUninstallError, message)
-	return reconcile.Result{RequeueAfter: backOff(b.Status().Failures, false)}, r.write(ctx, req, b)
+	return reconcile.Result{RequeueAfter: min(backOff(b.Status().Failures, false), wait)}, r.write(ctx, req, b)
 }
 
 // event tells people of a transition.

@@ -23,7 +23,6 @@ import (
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/dependents"
-	"github.com/chartgate/chartgate/internal/identity"
 	"github.com/chartgate/chartgate/internal/inputs"
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/status"
@@ -39,6 +38,8 @@ type Reconciler struct {
 	// sourceHooks is how many of the hooks come before the change: those that an uninstall runs, too.
 	sourceHooks int
 	change      changeHook
+	acting      acting
+	engine      *release.Engine
 	reserved    *reservedFields
 	selector    labels.Selector
 	tracker     *dependents.Tracker
@@ -70,22 +71,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	r.writer.Freshen(obj)
-	req := &Request{Object: obj, Status: status.Read(obj), Identity: identity.Operator}
-	if err := r.inherit(ctx, req); err != nil {
-		return reconcile.Result{}, err
-	}
+	req := &Request{Object: obj, Status: status.Read(obj)}
 	declared, err := r.reserved.Declared()
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	var nobody, unread error
+	req.Identity, nobody = r.acting.as(obj, declared)
+	req.Nobody = nobody != nil
 	if declared {
-		req.Spec, err = readSpec(obj)
+		req.Spec, unread = readSpec(obj)
 	}
-	if obj.GetDeletionTimestamp() != nil {
+	if err := r.inherit(ctx, req); err != nil {
+		return reconcile.Result{}, err
+	}
+	switch deleted := obj.GetDeletionTimestamp() != nil; {
+	case deleted && req.Nobody:
+		return r.uninstallAsNobody(ctx, req, nobody)
+	case deleted:
 		return r.uninstall(ctx, req)
-	}
-	if err != nil {
-		return r.refuse(ctx, req, err)
+	case req.Nobody:
+		return r.refuse(ctx, req, nobody)
+	case unread != nil:
+		return r.refuse(ctx, req, unread)
 	}
 	for _, hook := range r.hooks {
 		if err := hook.PreReconcile(ctx, req); err != nil {
@@ -206,6 +214,7 @@ func (r *Reconciler) forget(req *Request) {
 
 func (r *Reconciler) forgetOwner(owner dependents.Owner) {
 	r.tracker.Forget(owner)
+	r.engine.Forget(owner)
 	r.inputs.Forget(owner)
 	r.plans.forget(owner)
 }

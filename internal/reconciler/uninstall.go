@@ -91,6 +91,17 @@ func (r *Reconciler) uninstall(ctx context.Context, req *Request) (reconcile.Res
 	return reconcile.Result{}, nil
 }
 
+// uninstallAsNobody waits for a resource that is being deleted to say who serves
+// it; after its timeout it is let go, with all that was released for it.
+func (r *Reconciler) uninstallAsNobody(ctx context.Context, req *Request, err error) (reconcile.Result, error) {
+	r.inputs.Forget(r.owner(req))
+	finalizers := req.Object.GetFinalizers()
+	if !slices.Contains(finalizers, legacyFinalizer) && !slices.Contains(finalizers, Finalizer) {
+		return reconcile.Result{}, nil
+	}
+	return r.retryUninstall(ctx, req, err)
+}
+
 // letGo takes the finalizers off a resource whose release is dealt with.
 func (r *Reconciler) letGo(ctx context.Context, req *Request) error {
 	_, err := status.PatchFinalizers(ctx, r.client, req.Object, req.Object.GetFinalizers(), req.Object.GetResourceVersion(), nil, []string{Finalizer, legacyFinalizer})

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
+	"github.com/chartgate/chartgate/internal/dependents"
 	"github.com/chartgate/chartgate/internal/identity"
 )
 
@@ -77,6 +78,14 @@ func (c Change) WithDigest() (Change, error) {
 
 // Digest of the change in hex: equal digests mean equal releases. Empty until WithDigest.
 func (c Change) Digest() string { return c.digest }
+
+// owner is who the release belongs to.
+func (c Change) owner() dependents.Owner {
+	return dependents.OwnerOf(c.Owner.GroupVersionKind().GroupKind(), c.Owner)
+}
+
+// ownerLabel marks the release as the owner's.
+func (c Change) ownerLabel() string { return OwnerLabel(c.owner(), c.Namespace) }
 
 // annotated tells whether the owner carries the annotation with a true value.
 func (c Change) annotated(name string) bool {

@@ -44,7 +44,7 @@ func (s *Session) Uninstall(_ string, opts ...helmclient.UninstallOption) (*helm
 		return nil, s.finish(err)
 	}
 	s.records, s.holds, s.current = nil, holdsNothing, nil
-	s.engine.Forget(s.change.Namespace, s.change.Name)
+	s.engine.Forget(s.change.owner())
 	return &helmrelease.UninstallReleaseResponse{Release: rel}, nil
 }
 

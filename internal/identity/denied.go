@@ -1,0 +1,132 @@
+// Copyright The Chartgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package identity
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Denied is a right that somebody lacks, as the API server says.
+type Denied struct {
+	// User who asked.
+	User string
+	// Verb that is missing, such as create.
+	Verb string
+	// Group and Resource that it is missing on; a subresource is behind a slash.
+	Group, Resource string
+	// Namespace in which it is missing. Empty: at the cluster's scope.
+	Namespace string
+}
+
+// denial is how an authorizer's refusal reads in the API server's answers.
+var denial = regexp.MustCompile(`User "([^"]*)" cannot ([\w:-]+) resource "([^"]*)" in API group "([^"]*)" (?:in the namespace "([^"]*)"|at the cluster scope)`)
+
+// Denials returns the rights that were found missing on the way to the error,
+// each once, in the order they stand in it. What is forbidden for another
+// reason (a quota, a policy, a namespace that is going away) is none.
+func Denials(err error) []Denied {
+	var all []Denied
+	each(err, func(err error) {
+		if _, isStatus := err.(apierrors.APIStatus); !isStatus || !apierrors.IsForbidden(err) { //nolint:errorlint // each error of the tree is looked at by itself
+			return
+		}
+		if m := denial.FindStringSubmatch(err.Error()); m != nil {
+			if d := (Denied{User: m[1], Verb: m[2], Resource: m[3], Group: m[4], Namespace: m[5]}); !slices.Contains(all, d) {
+				all = append(all, d)
+			}
+		}
+	})
+	return all
+}
+
+// each visits an error and all that it wraps.
+func each(err error, visit func(error)) {
+	if err == nil {
+		return
+	}
+	visit(err)
+	switch e := err.(type) { //nolint:errorlint // the tree is walked here
+	case interface{ Unwrap() error }:
+		each(e.Unwrap(), visit)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			each(err, visit)
+		}
+	}
+}
+
+// Impersonation tells whether what is missing is the right to act as a ServiceAccount.
+func (d Denied) Impersonation() bool { return strings.HasPrefix(d.Verb, "impersonate") }
+
+// String says who may not do what, and where.
+func (d Denied) String() string {
+	return fmt.Sprintf("%s may not %s %s %s", d.User, d.Verb, d.resource(), d.where())
+}
+
+func (d Denied) where() string {
+	if d.Namespace == "" {
+		return "in the whole cluster"
+	}
+	return "in namespace " + d.Namespace
+}
+
+// resource as kubectl names it: plural.group/subresource.
+func (d Denied) resource() string {
+	name, sub, hasSub := strings.Cut(d.Resource, "/")
+	if d.Group != "" {
+		name += "." + d.Group
+	}
+	if hasSub {
+		name += "/" + sub
+	}
+	return name
+}
+
+// Grant returns the commands that give the ServiceAccount what it was found to
+// lack: a role and a binding for each namespace. Whoever releases an object also
+// has to read, watch, repair and delete it, so the commands give verbs, and not
+// only the one that was missed.
+func (i Identity) Grant(missing []Denied, verbs []string) string {
+	byNamespace := map[string][]string{}
+	for _, d := range missing {
+		byNamespace[d.Namespace] = append(byNamespace[d.Namespace], d.resource())
+	}
+	var namespaces []string
+	for ns, resources := range byNamespace {
+		namespaces = append(namespaces, ns)
+		slices.Sort(resources)
+		byNamespace[ns] = slices.Compact(resources)
+	}
+	slices.Sort(namespaces)
+	var commands []string
+	for _, ns := range namespaces {
+		resources := byNamespace[ns]
+		kind, in := "clusterrole", ""
+		name := i.Namespace + "-" + i.ServiceAccount
+		if ns != "" {
+			kind, in, name = "role", " -n "+ns, i.ServiceAccount
+			if ns != i.Namespace {
+				name = i.Namespace + "-" + name
+			}
+		}
+		name += "-" + strings.ReplaceAll(resources[0], "/", "-")
+		if !slices.Contains(verbs, "create") {
+			name += "-read"
+		}
+		commands = append(commands,
+			fmt.Sprintf("kubectl create %s %s%s --verb=%s --resource=%s", kind, name, in, strings.Join(verbs, ","), strings.Join(resources, ",")),
+			fmt.Sprintf("kubectl create %sbinding %s%s --%s=%s --serviceaccount=%s:%s", kind, name, in, kind, name, i.Namespace, i.ServiceAccount))
+	}
+	return strings.Join(commands, " && ")
+}
+
+// Rule is the rule that gives what is missing, in the form of a role's YAML.
+func (d Denied) Rule(verbs []string) string {
+	return fmt.Sprintf("{apiGroups: [%q], resources: [%s], verbs: [%s]}", d.Group, d.Resource, strings.Join(verbs, ", "))
+}
