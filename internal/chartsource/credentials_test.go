@@ -4,12 +4,14 @@
 package chartsource
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"maps"
 	"math/big"
 	"net/http"
@@ -17,7 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 // clientPair is a client certificate and its key, in PEM format.
@@ -60,7 +65,7 @@ func TestClientCertificateIsShownToTheRepositoryAlone(t *testing.T) {
 
 	b := newBench(t, nil)
 	b.secrets["team/repo"] = caSecret(private, nil)
-	b.refused(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"), ReasonAuthenticationFailed, "403")
+	b.refused(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"), v1alpha1.ReasonAuthenticationFailed, "403")
 	maps.Copy(b.secrets["team/repo"], clientPair(t))
 	b.must(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"))
 	for range 2 {
@@ -69,13 +74,18 @@ func TestClientCertificateIsShownToTheRepositoryAlone(t *testing.T) {
 		}
 	}
 	b.secrets["team/repo"]["tls.key"] = []byte("x")
-	b.refused(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"), ReasonSecretInvalid, "tls.key")
+	b.refused(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"), v1alpha1.ReasonRepositorySecretInvalid, "tls.key")
 }
 
 func TestSecretsThatCannotBeReadAreNoFaultOfTheChart(t *testing.T) {
-	b := newBench(t, func(o *Options) { o.Secrets = nil })
-	b.refused(t, helmApp("https://charts.example.com", "name", "shop", "version", "1.0.0"), ReasonSecretInvalid)
-	if got := SecretNames(&unstructured.Unstructured{Object: map[string]any{}}); got != nil {
-		t.Errorf("names: %v", got)
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "repo", nil)
+	_, err := newBench(t, nil).Repository.Resolve(t.Context(), helmApp("https://charts.example.com", "name", "shop", "version", "1.0.0"), unreadable{denied})
+	if _, ofChart := errors.AsType[*Error](err); ofChart || !apierrors.IsForbidden(err) {
+		t.Errorf("error %v", err)
 	}
 }
+
+// unreadable are Secrets that can't be read.
+type unreadable struct{ err error }
+
+func (u unreadable) Secret(context.Context, string) (map[string][]byte, error) { return nil, u.err }

@@ -29,9 +29,7 @@ import (
 	ociregistry "github.com/google/go-containerregistry/pkg/registry"
 	"helm.sh/helm/v3/pkg/registry"
 	"helm.sh/helm/v3/pkg/repo"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	testingclock "k8s.io/utils/clock/testing"
@@ -258,15 +256,21 @@ func (o *ociRegistry) push(t testing.TB, name, version string, options ...regist
 	return data
 }
 
-// secretsOf is a fake of Secrets: by namespace and name.
+// secretsOf is what Secrets hold, by namespace and name.
 type secretsOf map[string]map[string][]byte
 
-func (s secretsOf) Secret(_ context.Context, owner *unstructured.Unstructured, name string) (*corev1.Secret, error) {
-	data, ok := s[owner.GetNamespace()+"/"+name]
+// secretsIn is a fake of Secrets.
+type secretsIn struct {
+	all       secretsOf
+	namespace string
+}
+
+func (s secretsIn) Secret(_ context.Context, name string) (map[string][]byte, error) {
+	data, ok := s.all[s.namespace+"/"+name]
 	if !ok {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, name)
 	}
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name}, Data: data}, nil
+	return data, nil
 }
 
 // caSecret holds the certificate of a test server, and what else is given.
@@ -276,6 +280,11 @@ func caSecret(s *httptest.Server, more map[string]string) map[string][]byte {
 		data[k] = []byte(v)
 	}
 	return data
+}
+
+// Resolve resolves with the Secrets of the resource's namespace.
+func (b *bench) Resolve(ctx context.Context, u *unstructured.Unstructured) (*Chart, error) {
+	return b.Repository.Resolve(ctx, u, secretsIn{b.secrets, u.GetNamespace()})
 }
 
 type bench struct {
@@ -288,7 +297,7 @@ func newBench(t testing.TB, edit func(*Options)) *bench {
 	t.Helper()
 	b := &bench{clock: testingclock.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), secrets: secretsOf{}}
 	o := Options{
-		Digest: filesDigest, Secrets: b.secrets, CacheDir: t.TempDir(), Clock: b.clock, Wait: time.Minute,
+		Digest: filesDigest, CacheDir: t.TempDir(), Clock: b.clock, Wait: time.Minute,
 		Policy: Policy{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Limits: Limits{Timeout: 20 * time.Second},
 	}

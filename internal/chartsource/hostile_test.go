@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 func newTLSServer(t testing.TB, h http.Handler) *httptest.Server {
@@ -64,44 +66,44 @@ func TestAnswersAreBounded(t *testing.T) {
 		index, archive http.HandlerFunc
 		reason         string
 	}{
-		"an endless index":              {func(w http.ResponseWriter, _ *http.Request) { zeros(w, 64<<20) }, nil, ReasonTooLarge},
-		"an index that says it is huge": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "99999999999") }, nil, ReasonTooLarge},
+		"an endless index":              {func(w http.ResponseWriter, _ *http.Request) { zeros(w, 64<<20) }, nil, v1alpha1.ReasonChartTooLarge},
+		"an index that says it is huge": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "99999999999") }, nil, v1alpha1.ReasonChartTooLarge},
 		"an index that is a gzip bomb": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(zipped(32 << 20))
-		}, nil, ReasonTooLarge},
-		"an endless archive":             {index, func(w http.ResponseWriter, _ *http.Request) { zeros(w, 64<<20) }, ReasonTooLarge},
-		"an archive that is a gzip bomb": {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bomb) }, ReasonTooLarge},
-		"a bomb in a packed subchart":    {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nested) }, ReasonTooLarge},
-		"an archive that is none":        {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, ReasonChartInvalid},
+		}, nil, v1alpha1.ReasonChartTooLarge},
+		"an endless archive":             {index, func(w http.ResponseWriter, _ *http.Request) { zeros(w, 64<<20) }, v1alpha1.ReasonChartTooLarge},
+		"an archive that is a gzip bomb": {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bomb) }, v1alpha1.ReasonChartTooLarge},
+		"a bomb in a packed subchart":    {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nested) }, v1alpha1.ReasonChartTooLarge},
+		"an archive that is none":        {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, v1alpha1.ReasonChartInvalid},
 		"an archive that ends early": {index, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = w.Write(bomb[:100])
-		}, ReasonUnreachable},
-		"half an archive": {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nested[:len(nested)/2]) }, ReasonChartInvalid},
+		}, v1alpha1.ReasonRepositoryUnreachable},
+		"half an archive": {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nested[:len(nested)/2]) }, v1alpha1.ReasonChartInvalid},
 		"an index that is a page": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "<!DOCTYPE html>\n<html><body>a: [</body>\n")
-		}, nil, ReasonRepositoryInvalid},
+		}, nil, v1alpha1.ReasonRepositoryInvalid},
 		"an index that is broken JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"apiVersion": "v1", "entries": {"shop": [{`)
-		}, nil, ReasonRepositoryInvalid},
-		"an index that is empty":   {func(http.ResponseWriter, *http.Request) {}, nil, ReasonRepositoryInvalid},
-		"an index of another kind": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "kind: Pod\n") }, nil, ReasonRepositoryInvalid},
+		}, nil, v1alpha1.ReasonRepositoryInvalid},
+		"an index that is empty":   {func(http.ResponseWriter, *http.Request) {}, nil, v1alpha1.ReasonRepositoryInvalid},
+		"an index of another kind": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "kind: Pod\n") }, nil, v1alpha1.ReasonRepositoryInvalid},
 		"a chart that is broken in it": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "apiVersion: v1\nentries:\n  shop:\n  - [\n")
-		}, nil, ReasonRepositoryInvalid},
-		"an index that comes by the drop":   {drip, nil, ReasonUnreachable},
-		"an archive that comes by the drop": {index, drip, ReasonUnreachable},
+		}, nil, v1alpha1.ReasonRepositoryInvalid},
+		"an index that comes by the drop":   {drip, nil, v1alpha1.ReasonRepositoryUnreachable},
+		"an archive that comes by the drop": {index, drip, v1alpha1.ReasonRepositoryUnreachable},
 		"endless redirects": {func(w http.ResponseWriter, req *http.Request) {
 			http.Redirect(w, req, req.URL.Path+"x", http.StatusFound)
-		}, nil, ReasonRepositoryInvalid},
+		}, nil, v1alpha1.ReasonRepositoryInvalid},
 		"a redirect to plain HTTP": {func(w http.ResponseWriter, req *http.Request) {
 			http.Redirect(w, req, "http://example.com/", http.StatusFound)
-		}, nil, ReasonNotAllowed},
+		}, nil, v1alpha1.ReasonRepositoryNotAllowed},
 		"a redirect to a file": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "file:///etc/passwd")
 			w.WriteHeader(http.StatusFound)
-		}, nil, ReasonRepositoryInvalid},
+		}, nil, v1alpha1.ReasonRepositoryInvalid},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -154,13 +156,13 @@ func TestASlowRepositoryDoesNotHoldTheResource(t *testing.T) {
 	b := newBench(t, func(o *Options) { o.Wait = 20 * time.Millisecond })
 	b.secrets["team/repo"] = caSecret(charts.Server, nil)
 	app := helmApp(charts.URL, "name", "shop", "version", "1.0.0")
-	e := b.refused(t, app, ReasonUnreachable, "still waiting")
+	e := b.refused(t, app, v1alpha1.ReasonRepositoryUnreachable, "still waiting")
 	if e.Terminal || e.RetryAfter != slowRetry {
 		t.Errorf("error: %#v", e)
 	}
 	// Whoever asks again does not wait that long again.
 	b.wait = time.Hour
-	b.refused(t, app, ReasonUnreachable, "still waiting")
+	b.refused(t, app, v1alpha1.ReasonRepositoryUnreachable, "still waiting")
 	close(release)
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -187,7 +189,7 @@ func TestATenantWithSlowRepositoriesHoldsUpNobodyElse(t *testing.T) {
 	for i := range 2 * maxAtOnce {
 		app := helmApp(fmt.Sprintf("%s/%d", slow.URL, i), "name", "shop", "version", "1.0.0")
 		app.SetNamespace("evil")
-		b.refused(t, app, ReasonUnreachable, "still waiting")
+		b.refused(t, app, v1alpha1.ReasonRepositoryUnreachable, "still waiting")
 	}
 	for range maxEach {
 		<-busy
@@ -237,13 +239,13 @@ func TestAddressesOfTheMachineAreRefused(t *testing.T) {
 	charts.add(t, "shop", "1.0.0")
 	b := newBench(t, func(o *Options) { o.Policy.Networks = nil })
 	b.secrets["team/repo"] = caSecret(charts.Server, nil)
-	e := b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0"), ReasonNotAllowed, "127.0.0.1")
+	e := b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0"), v1alpha1.ReasonRepositoryNotAllowed, "127.0.0.1")
 	if !e.Terminal {
 		t.Error("it is not terminal")
 	}
 	// By a name, it is only known when it is resolved.
-	b.refused(t, helmApp(strings.Replace(charts.URL, "127.0.0.1", "localhost", 1), "name", "shop", "version", "1.0.0"), ReasonNotAllowed)
-	b.refused(t, helmApp("oci://localhost"+charts.URL[strings.LastIndex(charts.URL, ":"):]+"/shop", "version", "1.0.0"), ReasonNotAllowed)
+	b.refused(t, helmApp(strings.Replace(charts.URL, "127.0.0.1", "localhost", 1), "name", "shop", "version", "1.0.0"), v1alpha1.ReasonRepositoryNotAllowed)
+	b.refused(t, helmApp("oci://localhost"+charts.URL[strings.LastIndex(charts.URL, ":"):]+"/shop", "version", "1.0.0"), v1alpha1.ReasonRepositoryNotAllowed)
 	charts.requests.expect(t, "nothing")
 }
 
@@ -253,7 +255,7 @@ func TestPlainHTTPWhereItIsAllowed(t *testing.T) {
 	plain := httptest.NewServer(http.FileServer(http.Dir(charts.dir)))
 	t.Cleanup(plain.Close)
 	app := helmApp(plain.URL, "name", "shop", "version", "1.0.0", "secretRef", nil)
-	newBench(t, nil).refused(t, app, ReasonNotAllowed, "without TLS")
+	newBench(t, nil).refused(t, app, v1alpha1.ReasonRepositoryNotAllowed, "without TLS")
 	newBench(t, func(o *Options) { o.Policy.PlainHTTP = []string{"http://127.0.0.1:*"} }).must(t, app)
 
 	reg := newOCIRegistry(t)
@@ -261,7 +263,7 @@ func TestPlainHTTPWhereItIsAllowed(t *testing.T) {
 	unsafe := httptest.NewServer(reg.Config.Handler)
 	t.Cleanup(unsafe.Close)
 	app = helmApp("oci://"+strings.TrimPrefix(unsafe.URL, "http://")+"/charts/shop", "version", "1.0.0", "secretRef", nil)
-	newBench(t, nil).refused(t, app, ReasonUnreachable)
+	newBench(t, nil).refused(t, app, v1alpha1.ReasonRepositoryUnreachable)
 	newBench(t, func(o *Options) { o.Policy.PlainHTTP = []string{"oci://127.0.0.1:*/charts"} }).must(t, app)
 }
 
@@ -288,7 +290,7 @@ func TestPolicyPatterns(t *testing.T) {
 			}
 		}
 		for _, u := range c.no {
-			if err := p.check(mustURL(t, u)); !is(err, ReasonNotAllowed) {
+			if err := p.check(mustURL(t, u)); !is(err, v1alpha1.ReasonRepositoryNotAllowed) {
 				t.Errorf("%s allows %s", c.pattern, u)
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 func TestRegistryExactVersionAndRange(t *testing.T) {
@@ -50,10 +52,10 @@ func TestRegistryExactVersionAndRange(t *testing.T) {
 
 	reg.set(func() { reg.down = true })
 	b.clock.Step(10 * time.Minute)
-	if c := b.must(t, app); c.Origin.Version != "1.3.0" || !is(c.Stale, ReasonUnreachable) || !strings.Contains(c.Stale.Error(), "503") {
+	if c := b.must(t, app); c.Origin.Version != "1.3.0" || !is(c.Stale, v1alpha1.ReasonRepositoryUnreachable) || !strings.Contains(c.Stale.Error(), "503") {
 		t.Errorf("found %+v, stale %v", c.Origin, c.Stale)
 	}
-	e := b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "2.0.0"), ReasonUnreachable, "503")
+	e := b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "2.0.0"), v1alpha1.ReasonRepositoryUnreachable, "503")
 	if e.Terminal {
 		t.Error("it is terminal")
 	}
@@ -63,9 +65,9 @@ func TestRegistrySaysWhatIsMissing(t *testing.T) {
 	b, reg := newBench(t, nil), newOCIRegistry(t)
 	b.secrets["team/repo"] = caSecret(reg.Server, nil)
 	reg.push(t, "shop", "1.0.0")
-	b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "9.0.0"), ReasonVersionNotFound, "9.0.0")
-	b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "^9"), ReasonVersionNotFound, "newest are 1.0.0")
-	b.refused(t, helmApp("oci://"+reg.host()+"/charts/blog", "version", "^1"), ReasonChartNotFound)
+	b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "9.0.0"), v1alpha1.ReasonVersionNotFound, "9.0.0")
+	b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "^9"), v1alpha1.ReasonVersionNotFound, "newest are 1.0.0")
+	b.refused(t, helmApp("oci://"+reg.host()+"/charts/blog", "version", "^1"), v1alpha1.ReasonChartNotFound)
 }
 
 func TestRegistryIsPrivate(t *testing.T) {
@@ -91,16 +93,16 @@ func TestRegistryIsPrivate(t *testing.T) {
 	}
 	b := newBench(t, nil)
 	b.secrets["team/repo"] = caSecret(reg.Server, map[string]string{"username": "ann", "password": "guessed"})
-	e := b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "1.0.0"), ReasonAuthenticationFailed, "401")
+	e := b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "1.0.0"), v1alpha1.ReasonAuthenticationFailed, "401")
 	if strings.Contains(e.Error(), "guessed") || !e.Terminal {
 		t.Errorf("error: %#v", e)
 	}
 	b.secrets["team/repo"] = caSecret(reg.Server, nil)
-	b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "^1"), ReasonAuthenticationFailed)
+	b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "^1"), v1alpha1.ReasonAuthenticationFailed)
 	b.secrets["team/repo"] = caSecret(reg.Server, docker("example.org"))
-	b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "^1"), ReasonSecretInvalid, "no entry for")
+	b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "^1"), v1alpha1.ReasonRepositorySecretInvalid, "no entry for")
 	b.secrets["team/repo"] = caSecret(reg.Server, map[string]string{".dockerconfigjson": `{"auths": "s3cret-word"}`})
-	if e := b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "^1"), ReasonSecretInvalid, "kubectl create secret"); strings.Contains(e.Error(), "s3cret-word") {
+	if e := b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "^1"), v1alpha1.ReasonRepositorySecretInvalid, "kubectl create secret"); strings.Contains(e.Error(), "s3cret-word") {
 		t.Errorf("the Secret shows: %v", e)
 	}
 }
@@ -162,7 +164,7 @@ func TestRegistryBlobsFromAnotherHostGetNoCredentials(t *testing.T) {
 	storage.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	b = newBench(t, nil)
 	b.secrets["team/repo"] = caSecret(front, map[string]string{"username": "ann", "password": "s3cret-word"})
-	if e := b.refused(t, helmApp("oci://"+strings.TrimPrefix(front.URL, "https://")+"/charts/shop", "version", "1.0.0"), ReasonUnreachable); strings.Contains(e.Error(), "signature") {
+	if e := b.refused(t, helmApp("oci://"+strings.TrimPrefix(front.URL, "https://")+"/charts/shop", "version", "1.0.0"), v1alpha1.ReasonRepositoryUnreachable); strings.Contains(e.Error(), "signature") {
 		t.Errorf("the message shows a signed address: %v", e)
 	}
 }

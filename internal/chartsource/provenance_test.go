@@ -15,6 +15,8 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	"helm.sh/helm/v3/pkg/provenance"
 	"helm.sh/helm/v3/pkg/registry"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 func newKey(t testing.TB, name string) *openpgp.Entity {
@@ -94,19 +96,19 @@ func TestSignatureIsVerified(t *testing.T) {
 		t.Errorf("signed by %q", c.Origin.SignedBy)
 	}
 	charts.requests.expect(t, "signed", "/index.yaml", "/shop-1.0.0.tgz", "/shop-1.0.0.tgz.prov")
-	b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.1.0", "verify", verify), ReasonVerificationFailed, "sum does not match")
-	b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.2.0", "verify", verify), ReasonVerificationFailed, "not signed", "shop-1.2.0.tgz.prov")
+	b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.1.0", "verify", verify), v1alpha1.ReasonVerificationFailed, "sum does not match")
+	b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.2.0", "verify", verify), v1alpha1.ReasonVerificationFailed, "not signed", "shop-1.2.0.tgz.prov")
 
 	// What was verified by one key is not by another.
 	b.secrets["team/keys"] = map[string][]byte{"keyring.gpg": public(t, eve, true)}
-	b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0", "verify", verify), ReasonVerificationFailed)
+	b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0", "verify", verify), v1alpha1.ReasonVerificationFailed)
 	b.must(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0"))
 	b.secrets["team/keys"] = map[string][]byte{"keyring.gpg": append(public(t, ann, true), public(t, eve, true)...)}
 	app("1.0.0")
 	b.secrets["team/keys"] = map[string][]byte{"keyring.gpg": []byte("no key")}
-	b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0", "verify", verify), ReasonSecretInvalid, "gpg --export")
+	b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0", "verify", verify), v1alpha1.ReasonRepositorySecretInvalid, "gpg --export")
 	b.secrets["team/keys"] = map[string][]byte{"other": nil}
-	b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0", "verify", verify), ReasonSecretInvalid, "no key keyring.gpg")
+	b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0", "verify", verify), v1alpha1.ReasonRepositorySecretInvalid, "no key keyring.gpg")
 
 	b = newBench(t, nil)
 	b.secrets["team/repo"] = caSecret(reg.Server, nil)
@@ -116,7 +118,7 @@ func TestSignatureIsVerified(t *testing.T) {
 	if !strings.Contains(c.Origin.SignedBy, "ann@example.com") {
 		t.Errorf("signed by %q", c.Origin.SignedBy)
 	}
-	e := b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "1.1.0", "verify", verify), ReasonVerificationFailed, "not signed")
+	e := b.refused(t, helmApp("oci://"+reg.host()+"/charts/shop", "version", "1.1.0", "verify", verify), v1alpha1.ReasonVerificationFailed, "not signed")
 	if !e.Terminal || e.RetryAfter != 10*time.Minute {
 		t.Errorf("error: %#v", e)
 	}

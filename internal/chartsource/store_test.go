@@ -137,7 +137,6 @@ func TestDamageAndEvictionAreMended(t *testing.T) {
 	spoil()
 	after := newBench(t, func(o *Options) { o.CacheDir = dir })
 	after.secrets = b.secrets
-	after.Repository.secrets = b.secrets
 	charts.requests.take()
 	if c := after.must(t, app); c.Stale != nil || c.Digest != first.Digest {
 		t.Errorf("stale: %v", c.Stale)

@@ -45,7 +45,7 @@ func (r *Reconciler) inherit(ctx context.Context, req *Request) error {
 
 // uninstall removes the release of a resource that is being deleted.
 func (r *Reconciler) uninstall(ctx context.Context, req *Request) (reconcile.Result, error) {
-	r.inputs.Forget(r.owner(req)) // no gate is asked any more
+	r.inputs.Forget(req.owner()) // no gate is asked any more
 	finalizers := req.Object.GetFinalizers()
 	legacy := slices.Contains(finalizers, legacyFinalizer)
 	if !legacy && !slices.Contains(finalizers, Finalizer) {
