@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
+	"github.com/chartgate/chartgate/test/chartserver"
 )
 
 // clientPair is a client certificate and its key, in PEM format.
@@ -41,17 +42,17 @@ func clientPair(t testing.TB) map[string][]byte {
 }
 
 func TestClientCertificateIsShownToTheRepositoryAlone(t *testing.T) {
-	charts := newChartRepo(t)
-	charts.add(t, "shop", "1.0.0")
+	charts := chartserver.NewRepository(t)
+	charts.Add(t, "shop", "1.0.0")
 	shown := make(chan int, 10)
-	other := quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	other := chartserver.Quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		shown <- len(req.TLS.PeerCertificates)
-		http.ServeFile(w, req, charts.dir+req.URL.Path)
+		http.ServeFile(w, req, charts.Dir+req.URL.Path)
 	})))
 	other.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	other.StartTLS()
 	t.Cleanup(other.Close)
-	private := quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	private := chartserver.Quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if len(req.TLS.PeerCertificates) != 1 {
 			http.Error(w, "who are you?", http.StatusForbidden)
 			return
@@ -64,7 +65,7 @@ func TestClientCertificateIsShownToTheRepositoryAlone(t *testing.T) {
 	t.Cleanup(private.Close)
 
 	b := newBench(t, nil)
-	b.secrets["team/repo"] = caSecret(private, nil)
+	b.secrets["team/repo"] = chartserver.CASecret(private, nil)
 	b.refused(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"), v1alpha1.ReasonAuthenticationFailed, "403")
 	maps.Copy(b.secrets["team/repo"], clientPair(t))
 	b.must(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"))
