@@ -17,6 +17,8 @@ const (
 	ConditionDrifted = "Drifted"
 	// ConditionRolledBack is True while a user's helm rollback is respected.
 	ConditionRolledBack = "RolledBack"
+	// ConditionChartStale is True while the chart is the one that was found last, since its repository can't be asked.
+	ConditionChartStale = "ChartStale"
 	// ConditionRolloutPaused is True while a wave of upgrades is stopped by failures.
 	ConditionRolloutPaused = "RolloutPaused"
 
@@ -47,7 +49,6 @@ const (
 	ReasonInvalidValues       = "InvalidValues"
 	ReasonRenderFailed        = "RenderFailed"
 	ReasonInvalidObject       = "InvalidObject"
-	ReasonChartUnavailable    = "ChartUnavailable"
 	ReasonForbidden           = "Forbidden"
 	ReasonOwnershipConflict   = "OwnershipConflict"
 	ReasonReconcileFailed     = "ReconcileFailed"
@@ -62,6 +63,39 @@ const (
 	ReasonInstallError        = "InstallError"
 	ReasonUpgradeError        = "UpgradeError"
 	ReasonUninstallError      = "UninstallError"
+)
+
+// Reasons why there is no chart, or there are no values, to release. What is released is kept up meanwhile.
+const (
+	// ReasonInvalidChartReference: the resource does not name a chart the way it has to.
+	ReasonInvalidChartReference = "InvalidChartReference"
+	// ReasonInvalidResources: the manifests in the resource cannot be a chart.
+	ReasonInvalidResources = "InvalidResources"
+	// ReasonRepositoryNotAllowed: the operator may not use this repository.
+	ReasonRepositoryNotAllowed = "RepositoryNotAllowed"
+	// ReasonRepositoryUnreachable: the repository cannot be reached, or does not answer as it should. It passes.
+	ReasonRepositoryUnreachable = "RepositoryUnreachable"
+	// ReasonRepositoryInvalid: what answers is no chart repository.
+	ReasonRepositoryInvalid = "RepositoryInvalid"
+	// ReasonAuthenticationFailed: the repository refuses the credentials, or wants some.
+	ReasonAuthenticationFailed = "AuthenticationFailed"
+	// ReasonRepositorySecretInvalid: a Secret for the repository is missing, or lacks what it should hold.
+	ReasonRepositorySecretInvalid = "RepositorySecretInvalid"
+	// ReasonChartNotFound: the repository has no chart of the name.
+	ReasonChartNotFound = "ChartNotFound"
+	// ReasonVersionNotFound: the chart has no version that fits.
+	ReasonVersionNotFound = "VersionNotFound"
+	// ReasonDigestMismatch: the archive is not the one that the repository's index lists.
+	ReasonDigestMismatch = "DigestMismatch"
+	// ReasonVerificationFailed: the chart is not signed by a known key.
+	ReasonVerificationFailed = "VerificationFailed"
+	// ReasonChartInvalid: the archive holds no chart that can be released.
+	ReasonChartInvalid = "ChartInvalid"
+	// ReasonChartTooLarge: index or chart exceed what the operator reads.
+	ReasonChartTooLarge = "ChartTooLarge"
+
+	// ReasonValuesNotFound: a Secret or ConfigMap of spec.release.valuesFrom, or a key of it, is missing.
+	ReasonValuesNotFound = "ValuesNotFound"
 )
 
 // Reasons of events. Events are sent on transitions only.

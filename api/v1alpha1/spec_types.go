@@ -58,7 +58,7 @@ type Gate struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready','Reconciling','Stalled','AllGatesPassed','Drifted','RolledBack','RolloutPaused','Initialized','Deployed','ReleaseFailed','Irreconcilable','Paused'])",message="this name is taken by one of Chartgate's own condition types; choose another gate name"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready','Reconciling','Stalled','AllGatesPassed','Drifted','RolledBack','RolloutPaused','ChartStale','Initialized','Deployed','ReleaseFailed','Irreconcilable','Paused'])",message="this name is taken by one of Chartgate's own condition types; choose another gate name"
 	Name string `json:"name"`
 
 	// Type of the gate: ConfigMapExists, SecretExists, DependencyReady, ManualApproval,

@@ -13,7 +13,7 @@ import (
 )
 
 func TestGatesOfAKindAreCheckedAtTheStart(t *testing.T) {
-	_, err := loadKinds(&options{watchesFile: "watches.yaml"}, []watch.Watch{{
+	_, err := loadKinds(&options{watchesFile: "watches.yaml"}, nil, []watch.Watch{{
 		Line:  7,
 		Gates: []v1alpha1.Gate{{Name: "rule", Type: v1alpha1.GateExpression, Expression: "self.spec.size >"}},
 	}})

@@ -46,6 +46,8 @@ type options struct {
 	webhookPort    int
 	webhookCertDir string
 
+	charts chartOptions
+
 	kubeAPIQPS             float32
 	kubeAPIBurst           int
 	watchLabelSelector     string
@@ -75,6 +77,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.webhookPort, "webhook-port", 0, "Port of the webhook that vouches for who made a ReleaseApproval; 0 turns it off.")
 	fs.StringVar(&o.webhookHost, "webhook-host", "", "Address that the webhook is served on. Default: all.")
 	fs.StringVar(&o.webhookCertDir, "webhook-cert-dir", webhook.DefaultCertDir, "Folder of the webhook's certificate, tls.crt, and its key, tls.key.")
+
+	o.charts.addFlags(fs)
 
 	fs.Float32Var(&o.kubeAPIQPS, "kube-api-qps", -1, "Requests a second to the API server; below 0 leaves the limit to its priority and fairness.")
 	fs.IntVar(&o.kubeAPIBurst, "kube-api-burst", 100, "Requests that may be made at once beyond --kube-api-qps.")

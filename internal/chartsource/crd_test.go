@@ -221,7 +221,7 @@ func TestSamples(t *testing.T) {
 				t.Errorf("%s: %v", file, err)
 			}
 			if resources, ok := u.Spec["resources"].(string); ok {
-				if _, err := NewInline(filesDigest).Resolve(t.Context(), microservice("x", resources)); err != nil {
+				if _, err := NewInline(filesDigest).Resolve(t.Context(), microservice("x", resources), nil); err != nil {
 					t.Errorf("%s: %v", file, err)
 				}
 			}

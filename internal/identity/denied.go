@@ -32,25 +32,31 @@ var denial = regexp.MustCompile(`User "([^"]*)" cannot ([\w:-]+) resource "([^"]
 // reason (a quota, a policy, a namespace that is going away) is none.
 func Denials(err error) []Denied {
 	var all []Denied
-	each(err, func(err error) {
-		if _, isStatus := err.(apierrors.APIStatus); !isStatus || !apierrors.IsForbidden(err) { //nolint:errorlint // each error of the tree is looked at by itself
-			return
-		}
-		if m := denial.FindStringSubmatch(err.Error()); m != nil {
-			if d := (Denied{User: m[1], Verb: m[2], Resource: m[3], Group: m[4], Namespace: m[5]}); !slices.Contains(all, d) {
-				all = append(all, d)
-			}
+	each(err, func(_ string, d Denied) {
+		if !slices.Contains(all, d) {
+			all = append(all, d)
 		}
 	})
 	return all
 }
 
-// each visits an error and all that it wraps.
-func each(err error, visit func(error)) {
+// Plain is the text with the API server's words for each right that was found
+// missing on the way to the error taken down to one: what they say is in Denials.
+func Plain(text string, err error) string {
+	each(err, func(words string, _ Denied) { text = strings.ReplaceAll(text, words, "forbidden") })
+	return text
+}
+
+// each visits the refusals in an error and in all that it wraps.
+func each(err error, visit func(words string, d Denied)) {
 	if err == nil {
 		return
 	}
-	visit(err)
+	if _, isStatus := err.(apierrors.APIStatus); isStatus && apierrors.IsForbidden(err) { //nolint:errorlint // each error of the tree is looked at by itself
+		if m := denial.FindStringSubmatch(err.Error()); m != nil {
+			visit(err.Error(), Denied{User: m[1], Verb: m[2], Resource: m[3], Group: m[4], Namespace: m[5]})
+		}
+	}
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case interface{ Unwrap() error }:
 		each(e.Unwrap(), visit)
@@ -61,13 +67,28 @@ func each(err error, visit func(error)) {
 	}
 }
 
+// Sentence says who may not do what, and where.
+func Sentence(missing []Denied) string {
+	var b strings.Builder
+	for i, d := range missing {
+		switch {
+		case i == 0:
+			b.WriteString(d.User + " may not ")
+		case d.User != missing[i-1].User:
+			b.WriteString(", and " + d.User + " may not ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(d.Verb + " " + d.resource())
+		if i+1 == len(missing) || missing[i+1].Namespace != d.Namespace || missing[i+1].User != d.User {
+			b.WriteString(" " + d.where())
+		}
+	}
+	return b.String()
+}
+
 // Impersonation tells whether what is missing is the right to act as a ServiceAccount.
 func (d Denied) Impersonation() bool { return strings.HasPrefix(d.Verb, "impersonate") }
-
-// String says who may not do what, and where.
-func (d Denied) String() string {
-	return fmt.Sprintf("%s may not %s %s %s", d.User, d.Verb, d.resource(), d.where())
-}
 
 func (d Denied) where() string {
 	if d.Namespace == "" {

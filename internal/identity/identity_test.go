@@ -95,7 +95,10 @@ func TestDenials(t *testing.T) {
 	if got := Denials(nil); got != nil {
 		t.Errorf("%v", got)
 	}
-	if s := got[0].String(); s != "system:serviceaccount:a:sa may not create deployments.apps in namespace b" {
+	if s := Sentence(got); s != "system:serviceaccount:a:sa may not create deployments.apps in namespace b, patch nodes/status in the whole cluster" {
+		t.Error(s)
+	}
+	if s := Plain(fmt.Errorf("create Deployment b/x: %w", create).Error(), err); s != "create Deployment b/x: forbidden" {
 		t.Error(s)
 	}
 }

@@ -52,12 +52,18 @@ func (a acting) as(obj *unstructured.Unstructured, declared bool) (identity.Iden
 	return id, nil
 }
 
-// remedy says how to give what the API server says is missing; empty where nothing is.
-func (a acting) remedy(ctx context.Context, id identity.Identity, err error) string {
+// explain says what right is missing, how to give it, and what text, which is
+// the error's, tells besides. It returns the text where none is.
+func (a acting) explain(ctx context.Context, id identity.Identity, err error, text string) string {
 	missing := identity.Denials(err)
 	if len(missing) == 0 {
-		return ""
+		return text
 	}
+	return identity.Sentence(missing) + "; " + a.remedy(ctx, id, err, missing) + "; refused: " + identity.Plain(text, err)
+}
+
+// remedy says how to give what is missing.
+func (a acting) remedy(ctx context.Context, id identity.Identity, err error, missing []identity.Denied) string {
 	if i := slices.IndexFunc(missing, identity.Denied.Impersonation); i >= 0 {
 		return fmt.Sprintf("the operator may not act as ServiceAccounts of namespace %s: add to its role {apiGroups: [\"\"], resources: [serviceaccounts], verbs: [impersonate]}",
 			missing[i].Namespace)

@@ -36,7 +36,7 @@ import (
 )
 
 // Options of the reconciler of one kind. All fields but Overrides, ServiceAccount,
-// Gates, AllowCrossNamespaceRefs, Selector and Clock are required.
+// Gates, AllowCrossNamespaceRefs, CheckInterval, Selector and Clock are required.
 type Options struct {
 	// GroupVersionKind of the resources.
 	GroupVersionKind schema.GroupVersionKind
@@ -55,6 +55,9 @@ type Options struct {
 	Inputs  *inputs.Inputs
 	// AllowCrossNamespaceRefs lets the gates refer to objects in any namespace.
 	AllowCrossNamespaceRefs bool
+	// CheckInterval is what a resource itself says of the checkInterval of all its gates, in seconds; 0
+	// for nothing. Nil for kinds whose resources say nothing.
+	CheckInterval func(*unstructured.Unstructured) int32
 	// Selector of the resources; nil selects all.
 	Selector *metav1.LabelSelector
 	// Period after which a resource is looked at again. 0 turns that off.
@@ -101,11 +104,11 @@ func Setup(mgr manager.Manager, o Options) error {
 		acting: acting{account: o.ServiceAccount, core: o.Kubernetes.CoreV1()},
 		hooks: []PreReconcile{
 			translateHook{o.Translator, o.Overrides},
-			chartHook{o.Source},
+			chartHook{o.Source, o.Inputs},
 			change,
 			gateHook{
 				set: o.GateSet, gates: o.Gates, inputs: o.Inputs, plans: plans,
-				crossNamespace: o.AllowCrossNamespaceRefs, clock: o.Clock,
+				crossNamespace: o.AllowCrossNamespaceRefs, clock: o.Clock, interval: o.CheckInterval,
 			},
 		},
 		inputs: o.Inputs, plans: plans,

@@ -6,7 +6,6 @@ package reconciler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -18,7 +17,9 @@ import (
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/chartsource"
 	"github.com/chartgate/chartgate/internal/dependents"
+	"github.com/chartgate/chartgate/internal/gate"
 	"github.com/chartgate/chartgate/internal/identity"
+	"github.com/chartgate/chartgate/internal/inputs"
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/translate"
 )
@@ -57,11 +58,39 @@ type Request struct {
 	Held   bool
 }
 
+// owner is the resource as watches name it.
+func (r *Request) owner() dependents.Owner {
+	return dependents.OwnerOf(r.Object.GroupVersionKind().GroupKind(), r.Object)
+}
+
+// recheck is when the resource has to be looked at again though no watch reports a change; 0 for never.
+func (r *Request) recheck() time.Duration {
+	if r.Chart == nil {
+		return r.Gating.recheck()
+	}
+	return sooner(r.Gating.recheck(), r.Chart.Recheck)
+}
+
 // PreReconcile is a hook that runs before anything is released. A stallError
-// makes the resource Stalled; any other error is retried.
+// makes the resource Stalled, a sourceError says itself what comes of it; any
+// other error is retried.
 type PreReconcile interface {
 	PreReconcile(ctx context.Context, req *Request) error
 }
+
+// sourceError says why it can't be told what is to be released: there is no
+// chart, or there are no values. What is released is kept up meanwhile.
+type sourceError struct {
+	reason string
+	// stalled is true where nothing gets better before somebody does something.
+	stalled bool
+	// retry is when to look again though nothing is changed. 0: by back-off, or, when stalled, never.
+	retry time.Duration
+	err   error
+}
+
+func (e *sourceError) Error() string { return e.err.Error() }
+func (e *sourceError) Unwrap() error { return e.err }
 
 // stallError says that nothing can be done until the user changes something.
 type stallError struct {
@@ -94,15 +123,30 @@ func (h translateHook) PreReconcile(_ context.Context, req *Request) error {
 }
 
 // chartHook finds the chart.
-type chartHook struct{ source chartsource.Source }
+type chartHook struct {
+	source chartsource.Source
+	inputs *inputs.Inputs
+}
 
 func (h chartHook) PreReconcile(ctx context.Context, req *Request) error {
-	c, err := h.source.Resolve(ctx, req.Object)
-	if err != nil {
-		return fmt.Errorf("chart of %s/%s: %w", req.Object.GetNamespace(), req.Object.GetName(), err)
+	c, err := h.source.Resolve(ctx, req.Object, h.inputs.Contents(req.Identity, req.owner()))
+	if err == nil {
+		req.Chart = c
+		return nil
 	}
-	req.Chart = c
-	return nil
+	if missing, ok := errors.AsType[*chartsource.Error](err); ok {
+		return &sourceError{reason: missing.Reason, stalled: missing.Terminal, retry: missing.RetryAfter, err: err}
+	}
+	return unread(err)
+}
+
+// unread is the sourceError for something that could not be read.
+func unread(err error) error {
+	reason := v1alpha1.ReasonRetrying
+	if _, denied := errors.AsType[*gate.ForbiddenError](err); denied {
+		reason = v1alpha1.ReasonForbidden
+	}
+	return &sourceError{reason: reason, err: err}
 }
 
 // changeHook makes the change and finds out whether it is released already.
@@ -132,9 +176,9 @@ func (h changeHook) open(ctx context.Context, req *Request) error {
 	if err != nil {
 		return err
 	}
+	change.Values, change.Scale = req.Values, req.Scale
 	if req.Chart != nil {
-		change.Chart, change.ChartDigest, change.Values = req.Chart.Chart, req.Chart.Digest, req.Values
-		change.Scale = req.Scale
+		change.Chart, change.ChartDigest = req.Chart.Chart, req.Chart.Digest
 		if change, err = change.WithDigest(); err != nil {
 			return &stallError{reason: v1alpha1.ReasonInvalidValues, err: err}
 		}

@@ -69,7 +69,7 @@ func (r *Reconciler) succeeded(ctx context.Context, req *Request, buffer *status
 	if err := r.write(ctx, req, b); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: sooner(r.period, req.Gating.recheck())}, nil
+	return reconcile.Result{RequeueAfter: r.period}, nil
 }
 
 // handled notes which requests by annotation were acted on.
@@ -112,8 +112,8 @@ func (r *Reconciler) observe(ctx context.Context, req *Request, b *status.Builde
 	if err != nil {
 		return dependents.Readiness{}, err
 	}
-	r.tracker.Retain(r.owner(req), req.Identity, refs, req.Session.Variant())
-	return r.tracker.Readiness(ctx, r.owner(req), req.Identity, refs), nil
+	r.tracker.Retain(req.owner(), req.Identity, refs, req.Session.Variant())
+	return r.tracker.Readiness(ctx, req.owner(), req.Identity, refs), nil
 }
 
 func (r *Reconciler) reportRepair(req *Request, out release.Outcome) {
@@ -142,7 +142,7 @@ func (r *Reconciler) reportDrift(req *Request, b *status.Builder) {
 		b.Drop(v1alpha1.ConditionDrifted)
 		return
 	}
-	drift := r.tracker.Drift(r.owner(req))
+	drift := r.tracker.Drift(req.owner())
 	if len(drift) == 0 {
 		b.Condition(v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonNoDrift, "")
 		return
@@ -208,14 +208,11 @@ func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Bu
 
 // explain puts an error into one line without secrets, with what mends it where a right is missing, and logs it.
 func (r *Reconciler) explain(ctx context.Context, req *Request, err error) string {
-	remedy := r.acting.remedy(ctx, req.Identity, err)
+	text := err.Error()
 	if req.Session != nil {
-		err = req.Session.Redact(err)
+		text = req.Session.Redact(err).Error()
 	}
-	message := oneLine(err)
-	if remedy != "" {
-		message += "; " + remedy
-	}
+	message := strings.Join(strings.Fields(r.acting.explain(ctx, req.Identity, err, text)), " ")
 	log.FromContext(ctx).Info("Not done", "release", req.Change.Name, "reason", message)
 	return message
 }
@@ -279,7 +276,7 @@ func (r *Reconciler) repair(ctx context.Context, req *Request, b *status.Builder
 	r.reportRepair(req, req.Session.Outcome())
 	r.reportDrift(req, b)
 	if refs, err := req.Session.Objects(); err == nil && rel.Version == req.Standing.Revision {
-		r.tracker.Retain(r.owner(req), req.Identity, refs, req.Session.Variant())
+		r.tracker.Retain(req.owner(), req.Identity, refs, req.Session.Variant())
 	}
 	r.reportReplicas(req, b)
 	return result, r.write(ctx, req, b)
@@ -289,6 +286,9 @@ func (r *Reconciler) repair(ctx context.Context, req *Request, b *status.Builder
 func (r *Reconciler) refuse(ctx context.Context, req *Request, err error) (reconcile.Result, error) {
 	if ctx.Err() != nil {
 		return reconcile.Result{}, ctx.Err()
+	}
+	if missing, ok := errors.AsType[*sourceError](err); ok {
+		return r.keepUp(ctx, req, missing)
 	}
 	message := r.explain(ctx, req, err)
 	b := r.builder(req).Phase(cmp.Or(req.Status.Phase, v1alpha1.PhasePending), message)

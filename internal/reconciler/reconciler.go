@@ -100,13 +100,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 			return r.refuse(ctx, req, err)
 		}
 	}
-	return r.release(ctx, req)
+	result, err := r.release(ctx, req)
+	if err == nil {
+		result.RequeueAfter = sooner(result.RequeueAfter, req.recheck())
+	}
+	return result, err
 }
 
 // release goes on from the hooks: it holds, repairs, or brings the change about.
 func (r *Reconciler) release(ctx context.Context, req *Request) (reconcile.Result, error) {
 	switch {
-	case req.Spec.Release != nil && req.Spec.Release.Suspend:
+	case suspended(req):
 		return r.suspend(ctx, req)
 	case req.Pending && r.givenUp(req):
 		return r.repairOnly(ctx, req, r.period)
@@ -176,6 +180,9 @@ func (r *Reconciler) backsOff(req *Request) time.Duration {
 	return r.waits.left(req.Object.GetUID(), req.Change.Digest(), r.clock.Now())
 }
 
+// suspended tells whether changes and repair are to wait.
+func suspended(req *Request) bool { return req.Spec.Release != nil && req.Spec.Release.Suspend }
+
 // asked tells whether somebody asks for a reconcile by annotation.
 func asked(req *Request) bool {
 	return req.Object.GetAnnotations()[v1alpha1.AnnotationReconcileAt] != req.Status.LastHandledReconcileAt
@@ -207,7 +214,7 @@ func (r *Reconciler) initializing(req *Request) {
 
 // forget drops all that is remembered of a resource.
 func (r *Reconciler) forget(req *Request) {
-	r.forgetOwner(r.owner(req))
+	r.forgetOwner(req.owner())
 	r.writer.Forget(req.Object.GetUID())
 	r.waits.clear(req.Object.GetUID())
 }
@@ -219,16 +226,13 @@ func (r *Reconciler) forgetOwner(owner dependents.Owner) {
 	r.plans.forget(owner)
 }
 
-func (r *Reconciler) owner(req *Request) dependents.Owner {
-	return dependents.OwnerOf(r.gvk.GroupKind(), req.Object)
-}
-
 func (r *Reconciler) builder(req *Request) *status.Builder {
 	b := status.NewBuilder(req.Status, req.Object.GetGeneration(), r.clock.Now())
 	if req.Change.Name != "" {
 		b.ReleaseAt(req.Change.Namespace, req.Change.Name)
 	}
 	req.Gating.report(req, b)
+	reportChart(req, b)
 	return b
 }
 
