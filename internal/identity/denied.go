@@ -5,6 +5,7 @@ package identity
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ type Denied struct {
 var denial = regexp.MustCompile(`User "([^"]*)" cannot ([\w:-]+) resource "([^"]*)" in API group "([^"]*)" (?:in the namespace "([^"]*)"|at the cluster scope)`)
 
 // Denials returns the rights that were found missing on the way to the error,
-// each once, in the order they stand in it. What is forbidden for another
+// each once: by namespace, those of the whole cluster last. What is forbidden for another
 // reason (a quota, a policy, a namespace that is going away) is none.
 func Denials(err error) []Denied {
 	var all []Denied
@@ -36,6 +37,12 @@ func Denials(err error) []Denied {
 		if !slices.Contains(all, d) {
 			all = append(all, d)
 		}
+	})
+	slices.SortStableFunc(all, func(a, b Denied) int {
+		if (a.Namespace == "") != (b.Namespace == "") {
+			return strings.Compare(b.Namespace, a.Namespace)
+		}
+		return strings.Compare(a.Namespace, b.Namespace)
 	})
 	return all
 }
@@ -109,42 +116,42 @@ func (d Denied) resource() string {
 	return name
 }
 
-// Grant returns the commands that give the ServiceAccount what it was found to
-// lack: a role and a binding for each namespace. Whoever releases an object also
-// has to read, watch, repair and delete it, so the commands give verbs, and not
-// only the one that was missed.
-func (i Identity) Grant(missing []Denied, verbs []string) string {
+// Grants returns commands that give the ServiceAccount what it was found to lack:
+// a role and its binding for each namespace, and last for the whole cluster.
+// Whoever releases an object also has to read, watch, repair and delete it, so
+// they give the verbs, and not only the one that was missed.
+func (i Identity) Grants(missing []Denied, verbs []string) []string {
+	if len(missing) == 0 {
+		return nil
+	}
 	byNamespace := map[string][]string{}
 	for _, d := range missing {
 		byNamespace[d.Namespace] = append(byNamespace[d.Namespace], d.resource())
 	}
-	var namespaces []string
-	for ns, resources := range byNamespace {
-		namespaces = append(namespaces, ns)
-		slices.Sort(resources)
-		byNamespace[ns] = slices.Compact(resources)
+	namespaces := slices.Sorted(maps.Keys(byNamespace))
+	if namespaces[0] == "" {
+		namespaces = append(namespaces[1:], "")
 	}
-	slices.Sort(namespaces)
-	var commands []string
+	grants := make([]string, 0, len(namespaces))
 	for _, ns := range namespaces {
 		resources := byNamespace[ns]
-		kind, in := "clusterrole", ""
-		name := i.Namespace + "-" + i.ServiceAccount
-		if ns != "" {
-			kind, in, name = "role", " -n "+ns, i.ServiceAccount
-			if ns != i.Namespace {
-				name = i.Namespace + "-" + name
-			}
+		slices.Sort(resources)
+		resources = slices.Compact(resources)
+		kind, in, name := "role", " -n "+ns, i.ServiceAccount
+		if ns == "" {
+			kind, in = "clusterrole", ""
 		}
-		name += "-" + strings.ReplaceAll(resources[0], "/", "-")
-		if !slices.Contains(verbs, "create") {
+		if ns != i.Namespace {
+			name = i.Namespace + "-" + name
+		}
+		plural, _, _ := strings.Cut(strings.ReplaceAll(resources[0], "/", "-"), ".")
+		if name += "-" + plural; !slices.Contains(verbs, "create") {
 			name += "-read"
 		}
-		commands = append(commands,
-			fmt.Sprintf("kubectl create %s %s%s --verb=%s --resource=%s", kind, name, in, strings.Join(verbs, ","), strings.Join(resources, ",")),
-			fmt.Sprintf("kubectl create %sbinding %s%s --%s=%s --serviceaccount=%s:%s", kind, name, in, kind, name, i.Namespace, i.ServiceAccount))
+		grants = append(grants, fmt.Sprintf("kubectl create %[1]s %[2]s%[3]s --verb=%[4]s --resource=%[5]s && kubectl create %[1]sbinding %[2]s%[3]s --%[1]s=%[2]s --serviceaccount=%[6]s:%[7]s",
+			kind, name, in, strings.Join(verbs, ","), strings.Join(resources, ","), i.Namespace, i.ServiceAccount))
 	}
-	return strings.Join(commands, " && ")
+	return grants
 }
 
 // Rule is the rule that gives what is missing, in the form of a role's YAML.

@@ -110,11 +110,18 @@ func TestGrantIsTheCommandsThatHelp(t *testing.T) {
 		verbs   []string
 		want    string
 	}{
+		{nil, []string{"get"}, ""},
+		{
+			[]Denied{{Resource: "nodes"}, {Resource: "pods", Namespace: "b"}},
+			[]string{"create"},
+			"kubectl create role a-sa-pods -n b --verb=create --resource=pods && kubectl create rolebinding a-sa-pods -n b --role=a-sa-pods --serviceaccount=a:sa\n" +
+				"kubectl create clusterrole a-sa-nodes --verb=create --resource=nodes && kubectl create clusterrolebinding a-sa-nodes --clusterrole=a-sa-nodes --serviceaccount=a:sa",
+		},
 		{
 			[]Denied{{Group: "apps", Resource: "deployments", Namespace: "a"}, {Resource: "services", Namespace: "a"}, {Resource: "services", Namespace: "a"}},
 			[]string{"get", "create"},
-			"kubectl create role sa-deployments.apps -n a --verb=get,create --resource=deployments.apps,services && " +
-				"kubectl create rolebinding sa-deployments.apps -n a --role=sa-deployments.apps --serviceaccount=a:sa",
+			"kubectl create role sa-deployments -n a --verb=get,create --resource=deployments.apps,services && " +
+				"kubectl create rolebinding sa-deployments -n a --role=sa-deployments --serviceaccount=a:sa",
 		},
 		{
 			[]Denied{{Resource: "secrets", Namespace: "b"}},
@@ -125,11 +132,11 @@ func TestGrantIsTheCommandsThatHelp(t *testing.T) {
 		{
 			[]Denied{{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}},
 			[]string{"create"},
-			"kubectl create clusterrole a-sa-clusterroles.rbac.authorization.k8s.io --verb=create --resource=clusterroles.rbac.authorization.k8s.io && " +
-				"kubectl create clusterrolebinding a-sa-clusterroles.rbac.authorization.k8s.io --clusterrole=a-sa-clusterroles.rbac.authorization.k8s.io --serviceaccount=a:sa",
+			"kubectl create clusterrole a-sa-clusterroles --verb=create --resource=clusterroles.rbac.authorization.k8s.io && " +
+				"kubectl create clusterrolebinding a-sa-clusterroles --clusterrole=a-sa-clusterroles --serviceaccount=a:sa",
 		},
 	} {
-		if got := id.Grant(c.missing, c.verbs); got != c.want {
+		if got := strings.Join(id.Grants(c.missing, c.verbs), "\n"); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}
 	}

@@ -52,6 +52,13 @@ func (a acting) as(obj *unstructured.Unstructured, declared bool) (identity.Iden
 	return id, nil
 }
 
+const (
+	// maxMissing is how many missing rights are told at a time.
+	maxMissing = 8
+	// maxRemedy is how long commands may be together: a message that is cut has none of use.
+	maxRemedy = 640
+)
+
 // explain says what right is missing, how to give it, and what text, which is
 // the error's, tells besides. It returns the text where none is.
 func (a acting) explain(ctx context.Context, id identity.Identity, err error, text string) string {
@@ -59,6 +66,7 @@ func (a acting) explain(ctx context.Context, id identity.Identity, err error, te
 	if len(missing) == 0 {
 		return text
 	}
+	missing = missing[:min(len(missing), maxMissing)]
 	return identity.Sentence(missing) + "; " + a.remedy(ctx, id, err, missing) + "; refused: " + identity.Plain(text, err)
 }
 
@@ -76,7 +84,13 @@ func (a acting) remedy(ctx context.Context, id identity.Identity, err error, mis
 		}
 		return "add to the operator's role: " + strings.Join(rules, ", ")
 	}
-	remedy := "grant it: " + id.Grant(missing, verbs)
+	grants := id.Grants(missing, verbs)
+	remedy := "grant it: " + grants[0]
+	for _, more := range grants[1:] {
+		if len(remedy)+len(more) < maxRemedy {
+			remedy += " && " + more
+		}
+	}
 	if !a.exists(ctx, id) {
 		return fmt.Sprintf("ServiceAccount %s does not exist in namespace %s: create it (kubectl create serviceaccount %[1]s -n %[2]s), or correct spec.release.serviceAccountName; then %s",
 			id.ServiceAccount, id.Namespace, remedy)
