@@ -120,8 +120,8 @@ const (
 	// LabelRevision on a release Secret holds the revision Chartgate wrote. Helm copies labels
 	// on rollback and upgrade, so a mismatch with Helm's own version label means somebody else did it.
 	LabelRevision = "chartgate.dev/revision"
-	// LabelOwner on a release Secret holds the lower-case kind.group of the owning resource, so that a
-	// release of the same name that belongs to another kind is told apart.
+	// LabelOwner on a release Secret holds the lower-case kind.group of the owning resource, and behind "_" its
+	// namespace if the release is in another one, so that releases of the same name are told apart.
 	LabelOwner = "chartgate.dev/owner"
 	// LabelHolder on a pending release Secret names the operator instance that is working on it.
 	LabelHolder = "chartgate.dev/holder"
@@ -130,6 +130,9 @@ const (
 	AnnotationReconcileAt = "chartgate.dev/reconcile-at"
 	// AnnotationResume ends the respect for a user's helm rollback when its value changes.
 	AnnotationResume = "chartgate.dev/resume"
+	// AnnotationCreatedFor on a namespace says for which resource Chartgate made it: kind.group namespace/name.
+	// It is never deleted by Chartgate.
+	AnnotationCreatedFor = "chartgate.dev/created-for"
 	// AnnotationAdopt with value "true" takes over a release that helm install made.
 	AnnotationAdopt = "chartgate.dev/adopt"
 )

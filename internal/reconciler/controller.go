@@ -98,6 +98,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		return err
 	}
 	change := changeHook{engine: o.Engine, timeout: o.Timeout}
+	change.placer, _ = o.Source.(chartsource.Placer)
 	plans := newPlans(mgr.GetClient(), mgr.GetAPIReader(), o.Inputs)
 	r := &Reconciler{
 		gvk: o.GroupVersionKind, cache: mgr.GetCache(), plugin: plugin, change: change, engine: o.Engine,

@@ -152,6 +152,7 @@ func unread(err error) error {
 // changeHook makes the change and finds out whether it is released already.
 type changeHook struct {
 	engine  *release.Engine
+	placer  chartsource.Placer // nil for kinds whose releases are where their resources are
 	timeout time.Duration
 }
 
@@ -200,7 +201,10 @@ func (h changeHook) change(ctx context.Context, req *Request) (release.Change, e
 		Written:      req.Status.History,
 		KeepRollback: keepsRollback(req),
 	}
-	owner := dependents.OwnerOf(req.Object.GroupVersionKind().GroupKind(), req.Object)
+	if err := h.place(req, &c); err != nil {
+		return c, &stallError{reason: v1alpha1.ReasonInvalidValues, err: err}
+	}
+	owner := req.owner()
 	if c.Name = req.Status.ReleaseName; req.Status.Revision > 0 && slices.Contains(release.Names(owner, c.Namespace), c.Name) {
 		return c, nil
 	}
@@ -214,6 +218,22 @@ func (h changeHook) change(ctx context.Context, req *Request) (release.Change, e
 	}
 	c.Name = name
 	return c, nil
+}
+
+// place puts the release where its resource says, if its kind's may.
+func (h changeHook) place(req *Request, c *release.Change) error {
+	if h.placer == nil {
+		return nil
+	}
+	where, err := h.placer.Place(req.Object)
+	if err != nil || where.Namespace == "" || where.Namespace == c.Namespace {
+		return err
+	}
+	if req.Identity.IsOperator() {
+		return errors.New("only what a ServiceAccount serves may go into another namespace: set spec.release.serviceAccountName")
+	}
+	c.Namespace, c.Settings.CreateNamespace = where.Namespace, where.Create
+	return nil
 }
 
 // settings of the release.

@@ -34,6 +34,8 @@ type Settings struct {
 	Drift v1alpha1.DriftMode
 	// Adopt takes over a release of the name that has no owner yet.
 	Adopt bool
+	// CreateNamespace makes the release's namespace where it is missing. It is never deleted with the release.
+	CreateNamespace bool
 }
 
 // Change is what a release should become: one snapshot of a custom resource,

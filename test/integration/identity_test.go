@@ -35,6 +35,25 @@ type tenancy struct {
 // itself, and none of its charts': what charts make, tenants have to have the rights to.
 func startForTenants(e *harness.Env, args []string, kinds ...*harness.Kind) *tenancy {
 	e.Helper()
+	user := userWith(e, operatorRules(e, kinds...))
+	return &tenancy{Env: e, operator: user, since: startAs(e, user, harness.Watches(kinds...), args)}
+}
+
+// startAs starts an operator as the user.
+func startAs(e *harness.Env, user, watches string, args []string) time.Time {
+	e.Helper()
+	cfg, err := e.Cluster.User(user)
+	if err != nil {
+		e.Fatal(err)
+	}
+	since := time.Now()
+	e.StartManager(harness.ManagerOptions{Watches: watches, Args: args, Config: cfg})
+	return since
+}
+
+// operatorRules are those of an operator of the kinds, without their charts'.
+func operatorRules(e *harness.Env, kinds ...*harness.Kind) []rbac.File {
+	e.Helper()
 	served := rbac.NewKinds()
 	var watched []rbac.Watched
 	for _, k := range kinds {
@@ -47,14 +66,7 @@ func startForTenants(e *harness.Env, args []string, kinds ...*harness.Kind) *ten
 	if err != nil || len(messages) > 0 {
 		e.Fatalf("error %v, messages %v", err, messages)
 	}
-	user := userWith(e, files)
-	cfg, err := e.Cluster.User(user)
-	if err != nil {
-		e.Fatal(err)
-	}
-	ten := &tenancy{Env: e, operator: user, since: time.Now()}
-	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(kinds...), Args: args, Config: cfg})
-	return ten
+	return files
 }
 
 // account makes a ServiceAccount in the test's namespace and returns its user name.

@@ -41,22 +41,28 @@ const chosenWatches = `- group: apps.chartgate.dev
 // serveChosen starts the operator in the test's namespace.
 func serveChosen(t *testing.T) *chosen {
 	t.Helper()
-	e := harness.New(t) // one at a time: they share the kinds
+	c := chosenKinds(harness.New(t))            // one at a time: they share the kinds
+	bind(c.Env, c.Namespace, "default", "edit") // they act as their namespace's ServiceAccount
+	t.Setenv("WATCH_NAMESPACE", c.Namespace)
+	c.manager = c.StartManager(harness.ManagerOptions{Watches: chosenWatches, Args: chosenArgs})
+	return c
+}
+
+// chosenArgs let an operator use charts that are served on this machine.
+var chosenArgs = append([]string{"--allowed-repository-networks", "127.0.0.0/8,::1/128"}, onlyWatches...)
+
+// chosenKinds installs the kinds whose charts are chosen at run time.
+func chosenKinds(e *harness.Env) *chosen {
+	e.Helper()
 	for _, plural := range []string{"helmapps", "microservices"} {
 		e.Kubectl("apply", "--server-side", "-f", filepath.Join(e.Root(), "config/crd/bases/apps.chartgate.dev_"+plural+".yaml"))
 		e.Kubectl("wait", "--for=condition=Established", "crd/"+plural+".apps.chartgate.dev")
 	}
-	c := &chosen{
+	return &chosen{
 		Env:      e,
 		apps:     (&harness.Kind{GroupVersionKind: v1alpha1.GroupVersion.WithKind(v1alpha1.KindHelmApp)}).In(e),
 		services: (&harness.Kind{GroupVersionKind: v1alpha1.GroupVersion.WithKind(v1alpha1.KindMicroservice)}).In(e),
 	}
-	bind(e, e.Namespace, "default", "edit") // they act as their namespace's ServiceAccount
-	t.Setenv("WATCH_NAMESPACE", e.Namespace)
-	c.manager = e.StartManager(harness.ManagerOptions{
-		Watches: chosenWatches, Args: append([]string{"--allowed-repository-networks", "127.0.0.0/8,::1/128"}, onlyWatches...),
-	})
-	return c
 }
 
 // secret makes a Secret, or puts other data into it.
