@@ -82,10 +82,8 @@ func (e *Engine) Remaining(ctx context.Context, change Change) ([]string, error)
 	if err := s.former(t, s.nextVersion()); err != nil {
 		return nil, err
 	}
-	for _, of := range []map[objectKey]object{t.before, t.stale} {
-		for _, o := range of {
-			names = append(names, o.String())
-		}
+	for _, o := range t.all() {
+		names = append(names, o.String())
 	}
 	slices.Sort(names)
 	return names, nil

@@ -95,7 +95,7 @@ func (s *Session) sweep() error {
 	var errs []error
 	for _, o := range uninstallOrder(objects) {
 		_, err := s.removeOwned(a, o, nil)
-		errs = append(errs, err)
+		errs = append(errs, unlessUnseen(err))
 	}
 	return timedOut(ctx, errors.Join(errs...))
 }
@@ -108,12 +108,6 @@ func (s *Session) deleteObjects(ctx context.Context, wait bool) error {
 	if err := s.former(t, s.nextVersion()); err != nil {
 		return err
 	}
-	var all []object
-	for _, of := range []map[objectKey]object{t.before, t.stale} {
-		for _, o := range of {
-			all = append(all, o)
-		}
-	}
 	type gone struct {
 		object
 		uid string
@@ -122,8 +116,8 @@ func (s *Session) deleteObjects(ctx context.Context, wait bool) error {
 		deleted []gone
 		errs    []error
 	)
-	for _, o := range uninstallOrder(sortedByKey(all)) {
-		live, err := s.removeOwned(t.applier, o, nil)
+	for _, o := range uninstallOrder(sortedByKey(t.all())) {
+		live, err := t.removeOwned(o)
 		if err != nil {
 			errs = append(errs, err)
 		} else if live != nil {
