@@ -94,7 +94,7 @@ func (t *Tracker) start(clients *identity.Clients, owner Owner, ref Ref) []*info
 		key := informerKey{clients.Identity, ref.Mapping.Resource, ns}
 		inf, ok := t.informers[key]
 		if !ok {
-			if !clients.Identity.IsOperator() && len(t.informers) >= maxInformers {
+			if !clients.Identity.IsOperator() && len(t.informers) >= t.limit {
 				continue
 			}
 			inf = &informer{
@@ -117,14 +117,15 @@ func (t *Tracker) start(clients *identity.Clients, owner Owner, ref Ref) []*info
 // run keeps the watch up: when it is refused, it is tried anew after a while,
 // later each time, with an empty store, so that nothing old is believed.
 func (i *informer) run(ctx context.Context) {
-	for delay := firstRetry; ctx.Err() == nil; delay = min(2*delay, lastRetry) {
+	first := i.tracker.retry
+	for delay := first; ctx.Err() == nil; delay = min(2*delay, lastRetry) {
 		began := time.Now()
 		if err := i.attempt(ctx); err != nil {
 			i.tracker.log.V(1).Info("Kind can't be watched; its objects are read instead", "kind", i.kind.String(),
 				"namespace", i.key.namespace, "identity", i.key.id.String(), "error", err.Error())
 		}
 		if time.Since(began) > steady {
-			delay = firstRetry
+			delay = first
 		}
 		select {
 		case <-ctx.Done():

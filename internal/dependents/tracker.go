@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,6 +70,8 @@ type Tracker struct {
 	namespaces []string
 	log        logr.Logger
 	wake       func(Owner)
+	limit      int           // of watches, as far as tenants go
+	retry      time.Duration // after which a watch that was refused is tried again
 
 	mu        sync.Mutex
 	stop      context.Context
@@ -80,7 +83,7 @@ type Tracker struct {
 // all), until ctx ends. It calls wake for the owner of an object that changed.
 func NewTracker(ctx context.Context, pool *identity.Pool, namespaces []string, log logr.Logger, wake func(Owner)) *Tracker {
 	return &Tracker{
-		pool: pool, namespaces: namespaces, log: log, wake: wake, stop: ctx,
+		pool: pool, namespaces: namespaces, log: log, wake: wake, stop: ctx, limit: maxInformers, retry: firstRetry,
 		owners: map[Owner]*ownerState{}, informers: map[informerKey]*informer{},
 	}
 }

@@ -67,15 +67,16 @@ func (a acting) explain(ctx context.Context, id identity.Identity, err error, te
 		return text
 	}
 	missing = missing[:min(len(missing), maxMissing)]
-	return identity.Sentence(missing) + "; " + a.remedy(ctx, id, err, missing) + "; refused: " + identity.Plain(text, err)
+	refused := "; refused: " + identity.Plain(text, err)
+	if i := slices.IndexFunc(missing, identity.Denied.Impersonation); i >= 0 {
+		return fmt.Sprintf("the operator (%s) may not act as ServiceAccounts of namespace %s; add to its role: {apiGroups: [\"\"], resources: [serviceaccounts], verbs: [impersonate]}",
+			missing[i].User, missing[i].Namespace) + refused
+	}
+	return identity.Sentence(missing) + "; " + a.remedy(ctx, id, err, missing) + refused
 }
 
 // remedy says how to give what is missing.
 func (a acting) remedy(ctx context.Context, id identity.Identity, err error, missing []identity.Denied) string {
-	if i := slices.IndexFunc(missing, identity.Denied.Impersonation); i >= 0 {
-		return fmt.Sprintf("the operator may not act as ServiceAccounts of namespace %s: add to its role {apiGroups: [\"\"], resources: [serviceaccounts], verbs: [impersonate]}",
-			missing[i].Namespace)
-	}
 	verbs := release.Verbs(err)
 	if id.IsOperator() {
 		rules := make([]string, 0, len(missing))
