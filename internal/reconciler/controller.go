@@ -100,6 +100,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		gvk: o.GroupVersionKind, cache: mgr.GetCache(), plugin: plugin, change: change,
 		hooks: []PreReconcile{
 			translateHook{o.Translator, o.Overrides},
+			valuesHook{o.Inputs},
 			chartHook{o.Source, o.Inputs},
 			change,
 			gateHook{
@@ -108,7 +109,7 @@ func Setup(mgr manager.Manager, o Options) error {
 			},
 		},
 		inputs: o.Inputs, plans: plans,
-		sourceHooks: 2, client: mgr.GetClient(),
+		sourceHooks: 3, client: mgr.GetClient(),
 		reserved: &reservedFields{gvk: o.GroupVersionKind, client: o.Discovery.OpenAPIV3()},
 		selector: selector, tracker: o.Tracker, writer: status.NewWriter(mgr.GetClient()), waits: newWaits(),
 		recorder: o.Recorder, period: o.Period, clock: o.Clock,

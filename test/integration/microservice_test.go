@@ -83,7 +83,7 @@ func TestMicroserviceKeepsWhatIsReleasedOnBadManifests(t *testing.T) {
 		if !strings.Contains(st.Message, tc.message) || st.Revision != 1 {
 			t.Errorf("%s: revision %d, message %q", name, st.Revision, st.Message)
 		}
-		c.remove("ConfigMap", "one") // what is released is kept up
+		deleteConfigMap(c.Env, "one") // what is released is kept up
 		c.WaitObject("v1", "ConfigMap", "one", nil)
 		c.WantHistory("one", "1:deployed")
 	}

@@ -71,27 +71,6 @@ func (c *chosen) secret(name string, data map[string][]byte) {
 	}
 }
 
-// configMap makes a ConfigMap.
-func (c *chosen) configMap(name string, data map[string]string) {
-	c.Helper()
-	if err := c.Client.Create(c.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}, Data: data}); err != nil {
-		c.Fatal(err)
-	}
-}
-
-// remove deletes a ConfigMap or another object of the core group.
-func (c *chosen) remove(kind, name string) {
-	c.Helper()
-	obj := &unstructured.Unstructured{}
-	obj.SetAPIVersion("v1")
-	obj.SetKind(kind)
-	obj.SetNamespace(c.Namespace)
-	obj.SetName(name)
-	if err := c.Client.Delete(c.Ctx, obj); err != nil {
-		c.Fatal(err)
-	}
-}
-
 // shopFiles is a chart of one ConfigMap, which tells the chart's version.
 var shopFiles = map[string]string{
 	"values.yaml":            "message: hello\n",
@@ -148,14 +127,14 @@ func TestHelmAppFollowsARangeGated(t *testing.T) {
 	if got := resolvedVersion(c.apps, "shop"); got != "1.0.0" {
 		t.Errorf("status.resolved has version %q", got)
 	}
-	c.configMap("go-ahead", nil)
+	createConfigMap(c.Env, "go-ahead", nil)
 	st := c.apps.WaitReady("shop")
 	if st.Phase != v1alpha1.PhaseDeployed || st.LastDeployedVersion != "1.0.0" || st.Chart != "shop" || st.ReleaseName != "shop" || st.Revision != 1 {
 		t.Errorf("status: %+v", st)
 	}
 	wantMessage(c.Env, "shop", "hi", "1.0.0")
 
-	c.remove("ConfigMap", "go-ahead")
+	deleteConfigMap(c.Env, "go-ahead")
 	publish(t, charts, "1.1.0")
 	c.apps.WaitFor("shop", "is held at the next version", func(st v1alpha1.CommonStatus) error {
 		if st.Pending == nil || resolvedVersion(c.apps, "shop") != "1.1.0" {
@@ -165,7 +144,7 @@ func TestHelmAppFollowsARangeGated(t *testing.T) {
 	})
 	wantMessage(c.Env, "shop", "hi", "1.0.0")
 	c.WantHistory("shop", "1:deployed")
-	c.configMap("go-ahead", nil)
+	createConfigMap(c.Env, "go-ahead", nil)
 	wantMessage(c.Env, "shop", "hi", "1.1.0")
 	if st := c.apps.WaitReady("shop"); st.LastDeployedVersion != "1.1.0" || st.Revision != 2 {
 		t.Errorf("status: %+v", st)
@@ -240,20 +219,20 @@ func TestHelmAppIsKeptUpWhileItsRepositoryIsDown(t *testing.T) {
 	c.apps.WaitReady("shop")
 	down(charts)
 	c.apps.WaitCondition("shop", v1alpha1.ConditionChartStale, metav1.ConditionTrue, v1alpha1.ReasonRepositoryUnreachable)
-	c.remove("ConfigMap", "shop")
+	deleteConfigMap(c.Env, "shop")
 	wantMessage(c.Env, "shop", "hello", "1.0.0")
 	c.apps.WaitReady("shop") // what was found last is what is released
 
 	// A new operator has nothing in its cache: it can't tell what is to be released, and keeps what is.
 	c.manager.Stop()
-	c.remove("ConfigMap", "shop")
+	deleteConfigMap(c.Env, "shop")
 	c.manager.Start()
 	st := c.apps.WaitCondition("shop", v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonRepositoryUnreachable)
 	if st.Phase != v1alpha1.PhaseDeployed || st.Revision != 1 || st.LastDeployedVersion != "1.0.0" || !strings.Contains(st.Message, "503") {
 		t.Errorf("status: %+v", st)
 	}
 	wantMessage(c.Env, "shop", "hello", "1.0.0")
-	c.remove("ConfigMap", "shop")
+	deleteConfigMap(c.Env, "shop")
 	wantMessage(c.Env, "shop", "hello", "1.0.0")
 	c.WantHistory("shop", "1:deployed")
 
