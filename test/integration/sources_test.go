@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,16 +47,22 @@ func serveChosen(t *testing.T) *chosen {
 		e.Kubectl("apply", "--server-side", "-f", filepath.Join(e.Root(), "config/crd/bases/apps.chartgate.dev_"+plural+".yaml"))
 		e.Kubectl("wait", "--for=condition=Established", "crd/"+plural+".apps.chartgate.dev")
 	}
-	c := &chosen{
+	t.Setenv("WATCH_NAMESPACE", e.Namespace)
+	c := chosenKinds(e)
+	c.manager = e.StartManager(harness.ManagerOptions{Watches: chosenWatches, Args: slices.Concat(loopbackRepositories, onlyWatches)})
+	return c
+}
+
+// loopbackRepositories are flags that allow repositories on this machine.
+var loopbackRepositories = []string{"--allowed-repository-networks", "127.0.0.0/8,::1/128"}
+
+// chosenKinds are the kinds without an operator.
+func chosenKinds(e *harness.Env) *chosen {
+	return &chosen{
 		Env:      e,
 		apps:     (&harness.Kind{GroupVersionKind: v1alpha1.GroupVersion.WithKind(v1alpha1.KindHelmApp)}).In(e),
 		services: (&harness.Kind{GroupVersionKind: v1alpha1.GroupVersion.WithKind(v1alpha1.KindMicroservice)}).In(e),
 	}
-	t.Setenv("WATCH_NAMESPACE", e.Namespace)
-	c.manager = e.StartManager(harness.ManagerOptions{
-		Watches: chosenWatches, Args: append([]string{"--allowed-repository-networks", "127.0.0.0/8,::1/128"}, onlyWatches...),
-	})
-	return c
 }
 
 // secret makes a Secret, or puts other data into it.
@@ -78,7 +85,7 @@ var shopFiles = map[string]string{
 }
 
 // publish puts versions of the shop into the repository.
-func publish(t *testing.T, charts *chartserver.Repository, versions ...string) {
+func publish(t testing.TB, charts *chartserver.Repository, versions ...string) {
 	t.Helper()
 	for _, v := range versions {
 		charts.File(t, "shop-"+v+".tgz", chartserver.PackFiles(t, "shop", v, shopFiles))
