@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,8 +40,8 @@ const chosenWatches = `- group: apps.chartgate.dev
   source: Inline
 `
 
-// serveChosen starts the operator in the test's namespace.
-func serveChosen(t *testing.T) *chosen {
+// serveChosen starts the operator, with further flags, in the test's namespace.
+func serveChosen(t *testing.T, args ...string) *chosen {
 	t.Helper()
 	e := harness.New(t) // one at a time: they share the kinds
 	for _, plural := range []string{"helmapps", "microservices"} {
@@ -49,7 +50,7 @@ func serveChosen(t *testing.T) *chosen {
 	}
 	t.Setenv("WATCH_NAMESPACE", e.Namespace)
 	c := chosenKinds(e)
-	c.manager = e.StartManager(harness.ManagerOptions{Watches: chosenWatches, Args: slices.Concat(loopbackRepositories, onlyWatches)})
+	c.manager = e.StartManager(harness.ManagerOptions{Watches: chosenWatches, Args: slices.Concat(loopbackRepositories, onlyWatches, args)})
 	return c
 }
 
@@ -260,4 +261,46 @@ func TestHelmAppIsKeptUpWhileItsRepositoryIsDown(t *testing.T) {
 // down makes the repository answer nothing but that it is down.
 func down(charts *chartserver.Repository) {
 	charts.Answer(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusServiceUnavailable) })
+}
+
+func TestIdleChosenChartsMakeNoRequests(t *testing.T) {
+	c := serveChosen(t, "--reconcile-period", "1s")
+	charts := chartserver.NewRepository(t)
+	publish(t, charts, "1.0.0")
+	c.secret("charts", chartserver.CASecret(charts.Server, nil))
+	createSecret(c.Env, "values", map[string]string{"values.yaml": "message: from a Secret\n"})
+	createConfigMap(c.Env, "go-ahead", nil)
+	from := map[string]any{"valuesFrom": []any{valuesRef("Secret", "values", "values.yaml")}}
+	spec := shop(charts.URL, "1.x")
+	spec["updateInterval"] = "1h"
+	c.apps.Create("shop", map[string]any{
+		"chart": spec, "release": from,
+		"gates": []any{map[string]any{"name": "go-ahead", "type": "ConfigMapExists"}},
+	})
+	c.services.Create("orders", map[string]any{
+		"release":   from,
+		"resources": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: orders}\ndata: {message: {{ .Values.message }}}\n",
+	})
+	c.apps.WaitReady("shop")
+	c.services.WaitReady("orders")
+	wantMessage(c.Env, "shop", "from a Secret", "1.0.0")
+	resync := func() {
+		for _, k := range []*harness.Kind{c.apps, c.services} {
+			start := reconciles(t, k)
+			c.Eventually("reconciles of "+k.Kind, func() error {
+				if got := reconciles(t, k); got < start+3 {
+					return fmt.Errorf("%d since %d", got, start)
+				}
+				return nil
+			})
+		}
+	}
+	resync()
+	charts.Requests.Take()
+	since := time.Now()
+	resync()
+	if got := requests(t, c.Env, since); len(got) > 0 {
+		t.Errorf("%d requests of idle resources:\n%s", len(got), strings.Join(got, "\n"))
+	}
+	charts.Requests.Expect(t, "while nothing changes")
 }
