@@ -105,6 +105,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		acting: acting{account: o.ServiceAccount, core: o.Kubernetes.CoreV1()},
 		hooks: []PreReconcile{
 			translateHook{o.Translator, o.Overrides},
+			valuesHook{o.Inputs},
 			chartHook{o.Source, o.Inputs},
 			change,
 			gateHook{
@@ -113,7 +114,7 @@ func Setup(mgr manager.Manager, o Options) error {
 			},
 		},
 		inputs: o.Inputs, plans: plans,
-		sourceHooks: 2, client: mgr.GetClient(),
+		sourceHooks: 3, client: mgr.GetClient(),
 		reserved: &reservedFields{gvk: o.GroupVersionKind, client: o.Kubernetes.Discovery().OpenAPIV3()},
 		selector: selector, tracker: o.Tracker, writer: status.NewWriter(mgr.GetClient()), waits: newWaits(),
 		recorder: o.Recorder, period: o.Period, clock: o.Clock,

@@ -81,7 +81,7 @@ func (r *Reconciler) plan(ctx context.Context, req *Request) (failure, err error
 		return failure, nil
 	}
 	r.waits.clear(req.Object.GetUID())
-	return nil, r.plans.publish(ctx, req, plan.Current, plan.Manifest)
+	return nil, r.plans.publish(ctx, req, plan)
 }
 
 // settle ends what was held: the plan goes, and of the approvals those of what is applied stay.

@@ -17,9 +17,7 @@ import (
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/chartsource"
 	"github.com/chartgate/chartgate/internal/dependents"
-	"github.com/chartgate/chartgate/internal/gate"
 	"github.com/chartgate/chartgate/internal/identity"
-	"github.com/chartgate/chartgate/internal/inputs"
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/translate"
 )
@@ -41,8 +39,10 @@ type Request struct {
 	// Nobody is true when it can't be told who serves the resource. Identity means nothing then.
 	Nobody bool
 
-	// Values for the chart. Set by the translate hook.
+	// Values for the chart. Set by the translate hook, and added to by the values hook.
 	Values map[string]any
+	// Secret names the values that are from Secrets, each by its keys. Set by the values hook.
+	Secret [][]string
 	// Scale is the number of replicas that is no part of the change; nil for kinds without. Set by the translate hook.
 	Scale *release.Scale
 	// Chart to release. Set by the chart source hook.
@@ -78,20 +78,6 @@ type PreReconcile interface {
 	PreReconcile(ctx context.Context, req *Request) error
 }
 
-// sourceError says why it can't be told what is to be released: there is no
-// chart, or there are no values. What is released is kept up meanwhile.
-type sourceError struct {
-	reason string
-	// stalled is true where nothing gets better before somebody does something.
-	stalled bool
-	// retry is when to look again though nothing is changed. 0: by back-off, or, when stalled, never.
-	retry time.Duration
-	err   error
-}
-
-func (e *sourceError) Error() string { return e.err.Error() }
-func (e *sourceError) Unwrap() error { return e.err }
-
 // stallError says that nothing can be done until the user changes something.
 type stallError struct {
 	reason string
@@ -122,33 +108,6 @@ func (h translateHook) PreReconcile(_ context.Context, req *Request) error {
 	return nil
 }
 
-// chartHook finds the chart.
-type chartHook struct {
-	source chartsource.Source
-	inputs *inputs.Inputs
-}
-
-func (h chartHook) PreReconcile(ctx context.Context, req *Request) error {
-	c, err := h.source.Resolve(ctx, req.Object, h.inputs.Contents(req.Identity, req.owner()))
-	if err == nil {
-		req.Chart = c
-		return nil
-	}
-	if missing, ok := errors.AsType[*chartsource.Error](err); ok {
-		return &sourceError{reason: missing.Reason, stalled: missing.Terminal, retry: missing.RetryAfter, err: err}
-	}
-	return unread(err)
-}
-
-// unread is the sourceError for something that could not be read.
-func unread(err error) error {
-	reason := v1alpha1.ReasonRetrying
-	if _, denied := errors.AsType[*gate.ForbiddenError](err); denied {
-		reason = v1alpha1.ReasonForbidden
-	}
-	return &sourceError{reason: reason, err: err}
-}
-
 // changeHook makes the change and finds out whether it is released already.
 type changeHook struct {
 	engine  *release.Engine
@@ -177,7 +136,7 @@ func (h changeHook) open(ctx context.Context, req *Request) error {
 	if err != nil {
 		return err
 	}
-	change.Values, change.Scale = req.Values, req.Scale
+	change.Values, change.Secret, change.Scale = req.Values, req.Secret, req.Scale
 	if req.Chart != nil {
 		change.Chart, change.ChartDigest = req.Chart.Chart, req.Chart.Digest
 		if change, err = change.WithDigest(); err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/chartgate/chartgate/internal/identity"
 	"github.com/chartgate/chartgate/internal/inputs"
 	"github.com/chartgate/chartgate/internal/plan"
+	"github.com/chartgate/chartgate/internal/release"
 )
 
 // plans publishes what held changes would do, each in a ConfigMap beside its
@@ -94,8 +95,8 @@ func (p *plans) current(ctx context.Context, req *Request) bool {
 }
 
 // publish shows the change. The error never quotes a manifest.
-func (p *plans) publish(ctx context.Context, req *Request, released, pending string) error {
-	content, err := plan.New(req.Change.Digest(), released, pending)
+func (p *plans) publish(ctx context.Context, req *Request, change release.Plan) error {
+	content, err := plan.New(req.Change.Digest(), change.Current, change.Manifest, change.Secrets...)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (r *Reconciler) uninstall(ctx context.Context, req *Request) (reconcile.Res
 	}
 	for _, hook := range r.hooks[:r.sourceHooks] {
 		if hook.PreReconcile(ctx, req) != nil {
-			req.Values, req.Chart = nil, nil // what is stored says what to delete
+			req.Values, req.Secret, req.Chart = nil, nil, nil // what is stored says what to delete
 			break
 		}
 	}

@@ -55,6 +55,8 @@ type Change struct {
 	ChartDigest string
 	// Values as the user gave them: not coalesced with the chart's defaults.
 	Values map[string]any
+	// Secret names the values that are from Secrets, each by its keys from the top on down.
+	Secret [][]string
 	// Settings of the release.
 	Settings Settings
 	// Written lists the revisions that Chartgate wrote, with the digests of their payloads: what is

@@ -8,8 +8,10 @@ import (
 	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,18 +40,21 @@ const chosenWatches = `- group: apps.chartgate.dev
   source: Inline
 `
 
-// serveChosen starts the operator in the test's namespace.
-func serveChosen(t *testing.T) *chosen {
+// serveChosen starts the operator, with further flags, in the test's namespace.
+func serveChosen(t *testing.T, args ...string) *chosen {
 	t.Helper()
 	c := chosenKinds(harness.New(t))            // one at a time: they share the kinds
 	bind(c.Env, c.Namespace, "default", "edit") // they act as their namespace's ServiceAccount
 	t.Setenv("WATCH_NAMESPACE", c.Namespace)
-	c.manager = c.StartManager(harness.ManagerOptions{Watches: chosenWatches, Args: chosenArgs})
+	c.manager = c.StartManager(harness.ManagerOptions{Watches: chosenWatches, Args: slices.Concat(loopbackRepositories, onlyWatches, args)})
 	return c
 }
 
-// chosenArgs let an operator use charts that are served on this machine.
-var chosenArgs = append([]string{"--allowed-repository-networks", "127.0.0.0/8,::1/128"}, onlyWatches...)
+// loopbackRepositories are flags that allow repositories on this machine.
+var loopbackRepositories = []string{"--allowed-repository-networks", "127.0.0.0/8,::1/128"}
+
+// chosenArgs are flags of an operator that polls nothing and uses charts that are served on this machine.
+var chosenArgs = slices.Concat(loopbackRepositories, onlyWatches)
 
 // chosenKinds installs the kinds whose charts are chosen at run time.
 func chosenKinds(e *harness.Env) *chosen {
@@ -78,27 +83,6 @@ func (c *chosen) secret(name string, data map[string][]byte) {
 	}
 }
 
-// configMap makes a ConfigMap.
-func (c *chosen) configMap(name string, data map[string]string) {
-	c.Helper()
-	if err := c.Client.Create(c.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}, Data: data}); err != nil {
-		c.Fatal(err)
-	}
-}
-
-// remove deletes a ConfigMap or another object of the core group.
-func (c *chosen) remove(kind, name string) {
-	c.Helper()
-	obj := &unstructured.Unstructured{}
-	obj.SetAPIVersion("v1")
-	obj.SetKind(kind)
-	obj.SetNamespace(c.Namespace)
-	obj.SetName(name)
-	if err := c.Client.Delete(c.Ctx, obj); err != nil {
-		c.Fatal(err)
-	}
-}
-
 // shopFiles is a chart of one ConfigMap, which tells the chart's version.
 var shopFiles = map[string]string{
 	"values.yaml":            "message: hello\n",
@@ -106,7 +90,7 @@ var shopFiles = map[string]string{
 }
 
 // publish puts versions of the shop into the repository.
-func publish(t *testing.T, charts *chartserver.Repository, versions ...string) {
+func publish(t testing.TB, charts *chartserver.Repository, versions ...string) {
 	t.Helper()
 	for _, v := range versions {
 		charts.File(t, "shop-"+v+".tgz", chartserver.PackFiles(t, "shop", v, shopFiles))
@@ -155,14 +139,14 @@ func TestHelmAppFollowsARangeGated(t *testing.T) {
 	if got := resolvedVersion(c.apps, "shop"); got != "1.0.0" {
 		t.Errorf("status.resolved has version %q", got)
 	}
-	c.configMap("go-ahead", nil)
+	createConfigMap(c.Env, "go-ahead", nil)
 	st := c.apps.WaitReady("shop")
 	if st.Phase != v1alpha1.PhaseDeployed || st.LastDeployedVersion != "1.0.0" || st.Chart != "shop" || st.ReleaseName != "shop" || st.Revision != 1 {
 		t.Errorf("status: %+v", st)
 	}
 	wantMessage(c.Env, "shop", "hi", "1.0.0")
 
-	c.remove("ConfigMap", "go-ahead")
+	deleteConfigMap(c.Env, "go-ahead")
 	publish(t, charts, "1.1.0")
 	c.apps.WaitFor("shop", "is held at the next version", func(st v1alpha1.CommonStatus) error {
 		if st.Pending == nil || resolvedVersion(c.apps, "shop") != "1.1.0" {
@@ -172,7 +156,7 @@ func TestHelmAppFollowsARangeGated(t *testing.T) {
 	})
 	wantMessage(c.Env, "shop", "hi", "1.0.0")
 	c.WantHistory("shop", "1:deployed")
-	c.configMap("go-ahead", nil)
+	createConfigMap(c.Env, "go-ahead", nil)
 	wantMessage(c.Env, "shop", "hi", "1.1.0")
 	if st := c.apps.WaitReady("shop"); st.LastDeployedVersion != "1.1.0" || st.Revision != 2 {
 		t.Errorf("status: %+v", st)
@@ -247,20 +231,20 @@ func TestHelmAppIsKeptUpWhileItsRepositoryIsDown(t *testing.T) {
 	c.apps.WaitReady("shop")
 	down(charts)
 	c.apps.WaitCondition("shop", v1alpha1.ConditionChartStale, metav1.ConditionTrue, v1alpha1.ReasonRepositoryUnreachable)
-	c.remove("ConfigMap", "shop")
+	deleteConfigMap(c.Env, "shop")
 	wantMessage(c.Env, "shop", "hello", "1.0.0")
 	c.apps.WaitReady("shop") // what was found last is what is released
 
 	// A new operator has nothing in its cache: it can't tell what is to be released, and keeps what is.
 	c.manager.Stop()
-	c.remove("ConfigMap", "shop")
+	deleteConfigMap(c.Env, "shop")
 	c.manager.Start()
 	st := c.apps.WaitCondition("shop", v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonRepositoryUnreachable)
 	if st.Phase != v1alpha1.PhaseDeployed || st.Revision != 1 || st.LastDeployedVersion != "1.0.0" || !strings.Contains(st.Message, "503") {
 		t.Errorf("status: %+v", st)
 	}
 	wantMessage(c.Env, "shop", "hello", "1.0.0")
-	c.remove("ConfigMap", "shop")
+	deleteConfigMap(c.Env, "shop")
 	wantMessage(c.Env, "shop", "hello", "1.0.0")
 	c.WantHistory("shop", "1:deployed")
 
@@ -281,4 +265,46 @@ func TestHelmAppIsKeptUpWhileItsRepositoryIsDown(t *testing.T) {
 // down makes the repository answer nothing but that it is down.
 func down(charts *chartserver.Repository) {
 	charts.Answer(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusServiceUnavailable) })
+}
+
+func TestIdleChosenChartsMakeNoRequests(t *testing.T) {
+	c := serveChosen(t, "--reconcile-period", "1s")
+	charts := chartserver.NewRepository(t)
+	publish(t, charts, "1.0.0")
+	c.secret("charts", chartserver.CASecret(charts.Server, nil))
+	createSecret(c.Env, "values", map[string]string{"values.yaml": "message: from a Secret\n"})
+	createConfigMap(c.Env, "go-ahead", nil)
+	from := map[string]any{"valuesFrom": []any{valuesRef("Secret", "values", "values.yaml")}}
+	spec := shop(charts.URL, "1.x")
+	spec["updateInterval"] = "1h"
+	c.apps.Create("shop", map[string]any{
+		"chart": spec, "release": from,
+		"gates": []any{map[string]any{"name": "go-ahead", "type": "ConfigMapExists"}},
+	})
+	c.services.Create("orders", map[string]any{
+		"release":   from,
+		"resources": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: orders}\ndata: {message: {{ .Values.message }}}\n",
+	})
+	c.apps.WaitReady("shop")
+	c.services.WaitReady("orders")
+	wantMessage(c.Env, "shop", "from a Secret", "1.0.0")
+	resync := func() {
+		for _, k := range []*harness.Kind{c.apps, c.services} {
+			start := reconciles(t, k)
+			c.Eventually("reconciles of "+k.Kind, func() error {
+				if got := reconciles(t, k); got < start+3 {
+					return fmt.Errorf("%d since %d", got, start)
+				}
+				return nil
+			})
+		}
+	}
+	resync()
+	charts.Requests.Take()
+	since := time.Now()
+	resync()
+	if got := requests(t, c.Env, since); len(got) > 0 {
+		t.Errorf("%d requests of idle resources:\n%s", len(got), strings.Join(got, "\n"))
+	}
+	charts.Requests.Expect(t, "while nothing changes")
 }

@@ -33,8 +33,8 @@ func TestConfigIsWhatIsGenerated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(messages) > 0 {
-		t.Errorf("messages about the operator's own charts:\n%s", told(messages))
+	if wrong := slices.DeleteFunc(messages, func(m Message) bool { return m.Note }); len(wrong) > 0 {
+		t.Errorf("messages about the operator's own charts:\n%s", told(wrong))
 	}
 	for _, f := range files {
 		have, err := os.ReadFile(filepath.Join("config", "rbac", f.Name))
