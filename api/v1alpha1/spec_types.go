@@ -58,7 +58,7 @@ type Gate struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready','Reconciling','Stalled','AllGatesPassed','Drifted','RolledBack','RolloutPaused','Initialized','Deployed','ReleaseFailed','Irreconcilable','Paused'])",message="this name is taken by one of Chartgate's own condition types; choose another gate name"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready','Reconciling','Stalled','AllGatesPassed','Drifted','RolledBack','RolloutPaused','ChartStale','Initialized','Deployed','ReleaseFailed','Irreconcilable','Paused'])",message="this name is taken by one of Chartgate's own condition types; choose another gate name"
 	Name string `json:"name"`
 
 	// Type of the gate: ConfigMapExists, SecretExists, DependencyReady, ManualApproval,
@@ -164,9 +164,11 @@ const (
 // ReleaseSpec holds Chartgate's settings for one release.
 type ReleaseSpec struct {
 	// ServiceAccountName of the resource's own namespace that Chartgate acts as.
-	// Default: the operator's own identity, or what the operator was started with.
+	// Default: what watches.yaml or the operator's flags say; without that the operator itself, but
+	// ServiceAccount default where the resource's author chooses what is released (HelmApp, Microservice).
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="not a name of a ServiceAccount: use lower-case letters, digits, '-' and '.'; the ServiceAccount is one of the resource's own namespace"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// Timeout of one Helm action, its hooks included, such as 5m.

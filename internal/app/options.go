@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/chartgate/chartgate/internal/webhook"
 )
@@ -29,6 +30,7 @@ type options struct {
 	reconcilePeriod         time.Duration
 	maxConcurrentReconciles int
 	timeout                 time.Duration
+	defaultServiceAccount   string
 
 	leaderElect             bool
 	leaderElectionID        string
@@ -44,6 +46,8 @@ type options struct {
 	webhookPort    int
 	webhookCertDir string
 
+	charts chartOptions
+
 	kubeAPIQPS             float32
 	kubeAPIBurst           int
 	watchLabelSelector     string
@@ -58,6 +62,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.maxConcurrentReconciles, "max-concurrent-reconciles", runtime.NumCPU(), "How many resources of a kind are reconciled at a time. A watch's maxConcurrentReconciles goes before.")
 	fs.DurationVar(&o.timeout, "timeout", 5*time.Minute, "Longest time of one Helm action, hooks included. A resource's spec.release.timeout goes before.")
 
+	fs.StringVar(&o.defaultServiceAccount, "default-service-account", "", "ServiceAccount of a resource's own namespace that serves it where neither the resource nor its watch names one. Default: the operator itself, and ServiceAccount default for charts that are chosen at run time.")
+
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Elect a leader, so that only one replica works at a time.")
 	fs.StringVar(&o.leaderElectionID, "leader-election-id", defaultLeaderElectionID, "Name of the lease that replicas compete for.")
 	fs.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "Namespace of the lease. Default: the operator's own; outside a cluster it has to be given.")
@@ -71,6 +77,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.webhookPort, "webhook-port", 0, "Port of the webhook that vouches for who made a ReleaseApproval; 0 turns it off.")
 	fs.StringVar(&o.webhookHost, "webhook-host", "", "Address that the webhook is served on. Default: all.")
 	fs.StringVar(&o.webhookCertDir, "webhook-cert-dir", webhook.DefaultCertDir, "Folder of the webhook's certificate, tls.crt, and its key, tls.key.")
+
+	o.charts.addFlags(fs)
 
 	fs.Float32Var(&o.kubeAPIQPS, "kube-api-qps", -1, "Requests a second to the API server; below 0 leaves the limit to its priority and fairness.")
 	fs.IntVar(&o.kubeAPIBurst, "kube-api-burst", 100, "Requests that may be made at once beyond --kube-api-qps.")
@@ -92,6 +100,8 @@ func (o *options) validate() error {
 		return fmt.Errorf("--reconcile-period must not be negative, and is %s", o.reconcilePeriod)
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout has to be above 0, and is %s", o.timeout)
+	case o.defaultServiceAccount != "" && len(validation.IsDNS1123Subdomain(o.defaultServiceAccount)) > 0:
+		return fmt.Errorf("--default-service-account has to be the name of a ServiceAccount, and is %q", o.defaultServiceAccount)
 	case o.metricsRequireRBAC && !o.metricsSecure:
 		return errors.New("--metrics-require-rbac needs --metrics-secure: a token must not be sent in the clear")
 	case o.webhookPort < 0 || o.webhookPort > 65535:

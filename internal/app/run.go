@@ -6,6 +6,7 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -50,7 +51,7 @@ const (
 
 // run starts the manager and returns when ctx ends or something fails. Without
 // a config it looks for one as kubectl does, then as a pod.
-func run(ctx context.Context, o *options, cfg *rest.Config) error {
+func run(ctx context.Context, o *options, cfg *rest.Config) (err error) {
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -58,7 +59,9 @@ func run(ctx context.Context, o *options, cfg *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	kinds, err := loadKinds(o, watches)
+	shared := newCharts(&o.charts)
+	defer func() { err = errors.Join(err, shared.close()) }()
+	kinds, err := loadKinds(o, shared, watches)
 	if err != nil {
 		return err
 	}
@@ -174,10 +177,12 @@ func setUp(ctx context.Context, mgr manager.Manager, pool *identity.Pool, kinds 
 			Translator:              k.translator,
 			Overrides:               k.watch.OverrideValues,
 			Source:                  k.source,
+			ServiceAccount:          k.serviceAccount,
 			GateSet:                 gates,
 			Gates:                   k.watch.Gates,
 			Inputs:                  gateInputs,
 			AllowCrossNamespaceRefs: k.watch.AllowCrossNamespaceRefs,
+			CheckInterval:           k.checkInterval,
 			Selector:                k.watch.Selector,
 			Period:                  k.period,
 			Timeout:                 k.timeout,
@@ -186,13 +191,13 @@ func setUp(ctx context.Context, mgr manager.Manager, pool *identity.Pool, kinds 
 			Tracker:                 tracker,
 			Wakes:                   wakes,
 			Recorder:                recorder,
-			Discovery:               operator.Kubernetes.Discovery(),
+			Kubernetes:              operator.Kubernetes,
 		})
 		if err != nil {
 			return err
 		}
 		ctrl.Log.Info("Watching", "group", k.watch.GroupVersionKind.Group, "version", k.watch.GroupVersionKind.Version,
-			"kind", k.watch.GroupVersionKind.Kind, "chart", k.watch.ChartPath, "namespaces", slices.Concat(watchNamespaces()))
+			"kind", k.watch.GroupVersionKind.Kind, "source", k.watch.Source, "chart", k.watch.ChartPath, "namespaces", slices.Concat(watchNamespaces()))
 	}
 	return nil
 }

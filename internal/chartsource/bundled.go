@@ -39,7 +39,7 @@ func LoadBundled(path string, digest func(*chart.Chart) string) (*Bundled, error
 func (b *Bundled) Chart() *Chart { return b.chart }
 
 // Resolve implements Source.
-func (b *Bundled) Resolve(context.Context, *unstructured.Unstructured) (*Chart, error) {
+func (b *Bundled) Resolve(context.Context, *unstructured.Unstructured, Secrets) (*Chart, error) {
 	return b.chart, nil
 }
 

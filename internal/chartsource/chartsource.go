@@ -45,8 +45,9 @@ type Origin struct {
 
 // Source finds charts.
 type Source interface {
-	// Resolve returns the chart that the resource is to be released from. It is
-	// called at every reconcile, so it answers from memory where it can. An Error
-	// in what it returns says whether to try again.
-	Resolve(ctx context.Context, obj *unstructured.Unstructured) (*Chart, error)
+	// Resolve returns the chart that the resource is to be released from. Secrets
+	// that it needs for that it reads from those given. It is called at every
+	// reconcile, so it answers from memory where it can. An Error in what it
+	// returns says whether to try again.
+	Resolve(ctx context.Context, obj *unstructured.Unstructured, secrets Secrets) (*Chart, error)
 }

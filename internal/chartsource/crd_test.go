@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
+
+	"github.com/chartgate/chartgate/internal/translate"
 )
 
 // server does with a resource what the API server does with it.
@@ -85,17 +87,10 @@ func (s *server) admit(t testing.TB, before, spec string) (map[string]any, error
 
 func (s *server) read(t testing.TB, spec string) map[string]any {
 	t.Helper()
-	data, err := yaml.YAMLToJSON([]byte("{apiVersion: apps.chartgate.dev/v1alpha1, kind: X, metadata: {name: x}, spec: " + spec + "}"))
+	object, err := translate.ParseValues([]byte("{apiVersion: apps.chartgate.dev/v1alpha1, kind: X, metadata: {name: x}, spec: " + spec + "}"))
 	if err != nil {
 		t.Fatalf("%v: %s", err, spec)
 	}
-	var object map[string]any
-	decoder := json.NewDecoder(strings.NewReader(string(data)))
-	decoder.UseNumber()
-	if err := decoder.Decode(&object); err != nil {
-		t.Fatal(err)
-	}
-	object, _ = exact(object).(map[string]any)
 	pruning.Prune(object, s.structural, true)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.structural)
 	defaulting.Default(object, s.structural)
@@ -221,7 +216,7 @@ func TestSamples(t *testing.T) {
 				t.Errorf("%s: %v", file, err)
 			}
 			if resources, ok := u.Spec["resources"].(string); ok {
-				if _, err := NewInline(filesDigest).Resolve(t.Context(), microservice("x", resources)); err != nil {
+				if _, err := NewInline(filesDigest).Resolve(t.Context(), microservice("x", resources), nil); err != nil {
 					t.Errorf("%s: %v", file, err)
 				}
 			}

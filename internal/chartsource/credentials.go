@@ -19,13 +19,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
-// Secrets reads Secrets.
+// Secrets reads the Secrets of one resource's namespace, as the identity that
+// the resource acts as.
 type Secrets interface {
-	// Secret returns the Secret of this name in the owner's namespace, read as the identity that the
-	// owner acts as. It is called at every reconcile. It must not be modified.
-	Secret(ctx context.Context, owner *unstructured.Unstructured, name string) (*corev1.Secret, error)
+	// Secret returns what the Secret of this name holds, or an error that apierrors.IsNotFound
+	// knows where there is none. It is called at every reconcile. The data must not be modified.
+	Secret(ctx context.Context, name string) (map[string][]byte, error)
 }
 
 // Keys of a Secret for a repository, besides those that Kubernetes has names for.
@@ -43,19 +46,16 @@ type credentials struct {
 	data   map[string][]byte
 }
 
-// secret reads a Secret that the resource names.
-func (r *Repository) secret(ctx context.Context, owner *unstructured.Unstructured, field, name string) (*corev1.Secret, error) {
-	if r.secrets == nil {
-		return nil, stuck(ReasonSecretInvalid, "%s: this operator reads no Secrets for repositories", field)
-	}
-	secret, err := r.secrets.Secret(ctx, owner, name)
+// readSecret reads a Secret that the resource names.
+func readSecret(ctx context.Context, secrets Secrets, owner *unstructured.Unstructured, field, name string) (map[string][]byte, error) {
+	data, err := secrets.Secret(ctx, name)
 	if apierrors.IsNotFound(err) {
-		return nil, absent(ReasonSecretInvalid, "%s: Secret %s is missing in namespace %s; create it", field, name, owner.GetNamespace())
+		return nil, absent(v1alpha1.ReasonRepositorySecretInvalid, "%s: Secret %s is missing in namespace %s; create it", field, name, owner.GetNamespace())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: Secret %s/%s: %w", field, owner.GetNamespace(), name, err)
 	}
-	return secret, nil
+	return data, nil
 }
 
 // fingerprint tells Secret contents apart without telling anything of them:
@@ -95,7 +95,7 @@ func (c credentials) access(u *url.URL) (*access, error) {
 	a := &access{username: string(c.data[corev1.BasicAuthUsernameKey]), password: string(c.data[corev1.BasicAuthPasswordKey])}
 	if config := c.data[corev1.DockerConfigJsonKey]; len(config) > 0 && a.username == "" {
 		if err := a.docker(config, u); err != nil {
-			return nil, absent(ReasonSecretInvalid, "Secret %s: key %s: %w", c.secret, corev1.DockerConfigJsonKey, err)
+			return nil, absent(v1alpha1.ReasonRepositorySecretInvalid, "Secret %s: key %s: %w", c.secret, corev1.DockerConfigJsonKey, err)
 		}
 	}
 	if ca := c.data[keyCA]; len(ca) > 0 {
@@ -104,7 +104,7 @@ func (c credentials) access(u *url.URL) (*access, error) {
 			pool = x509.NewCertPool() // a system without any
 		}
 		if !pool.AppendCertsFromPEM(ca) {
-			return nil, absent(ReasonSecretInvalid, "Secret %s: key %s holds no certificate in PEM format", c.secret, keyCA)
+			return nil, absent(v1alpha1.ReasonRepositorySecretInvalid, "Secret %s: key %s holds no certificate in PEM format", c.secret, keyCA)
 		}
 		a.roots = pool
 	}
@@ -112,7 +112,7 @@ func (c credentials) access(u *url.URL) (*access, error) {
 	if len(cert) > 0 && len(key) > 0 {
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
-			return nil, absent(ReasonSecretInvalid, "Secret %s: keys %s and %s are no certificate with its key in PEM format", c.secret, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+			return nil, absent(v1alpha1.ReasonRepositorySecretInvalid, "Secret %s: keys %s and %s are no certificate with its key in PEM format", c.secret, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 		}
 		a.certificates = []tls.Certificate{pair}
 	}

@@ -4,12 +4,14 @@
 package chartsource
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"maps"
 	"math/big"
 	"net/http"
@@ -17,7 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
+	"github.com/chartgate/chartgate/test/chartserver"
 )
 
 // clientPair is a client certificate and its key, in PEM format.
@@ -36,17 +42,17 @@ func clientPair(t testing.TB) map[string][]byte {
 }
 
 func TestClientCertificateIsShownToTheRepositoryAlone(t *testing.T) {
-	charts := newChartRepo(t)
-	charts.add(t, "shop", "1.0.0")
+	charts := chartserver.NewRepository(t)
+	charts.Add(t, "shop", "1.0.0")
 	shown := make(chan int, 10)
-	other := quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	other := chartserver.Quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		shown <- len(req.TLS.PeerCertificates)
-		http.ServeFile(w, req, charts.dir+req.URL.Path)
+		http.ServeFile(w, req, charts.Dir+req.URL.Path)
 	})))
 	other.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	other.StartTLS()
 	t.Cleanup(other.Close)
-	private := quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	private := chartserver.Quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if len(req.TLS.PeerCertificates) != 1 {
 			http.Error(w, "who are you?", http.StatusForbidden)
 			return
@@ -59,8 +65,8 @@ func TestClientCertificateIsShownToTheRepositoryAlone(t *testing.T) {
 	t.Cleanup(private.Close)
 
 	b := newBench(t, nil)
-	b.secrets["team/repo"] = caSecret(private, nil)
-	b.refused(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"), ReasonAuthenticationFailed, "403")
+	b.secrets["team/repo"] = chartserver.CASecret(private, nil)
+	b.refused(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"), v1alpha1.ReasonAuthenticationFailed, "403")
 	maps.Copy(b.secrets["team/repo"], clientPair(t))
 	b.must(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"))
 	for range 2 {
@@ -69,13 +75,18 @@ func TestClientCertificateIsShownToTheRepositoryAlone(t *testing.T) {
 		}
 	}
 	b.secrets["team/repo"]["tls.key"] = []byte("x")
-	b.refused(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"), ReasonSecretInvalid, "tls.key")
+	b.refused(t, helmApp(private.URL, "name", "shop", "version", "1.0.0"), v1alpha1.ReasonRepositorySecretInvalid, "tls.key")
 }
 
 func TestSecretsThatCannotBeReadAreNoFaultOfTheChart(t *testing.T) {
-	b := newBench(t, func(o *Options) { o.Secrets = nil })
-	b.refused(t, helmApp("https://charts.example.com", "name", "shop", "version", "1.0.0"), ReasonSecretInvalid)
-	if got := SecretNames(&unstructured.Unstructured{Object: map[string]any{}}); got != nil {
-		t.Errorf("names: %v", got)
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "repo", nil)
+	_, err := newBench(t, nil).Repository.Resolve(t.Context(), helmApp("https://charts.example.com", "name", "shop", "version", "1.0.0"), unreadable{denied})
+	if _, ofChart := errors.AsType[*Error](err); ofChart || !apierrors.IsForbidden(err) {
+		t.Errorf("error %v", err)
 	}
 }
+
+// unreadable are Secrets that can't be read.
+type unreadable struct{ err error }
+
+func (u unreadable) Secret(context.Context, string) (map[string][]byte, error) { return nil, u.err }

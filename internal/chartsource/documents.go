@@ -91,7 +91,7 @@ func checkManifests(text string) error {
 }
 
 // templateName is what the parser calls the manifests in its messages.
-const templateName = resourcesField
+const templateName = ResourcesField
 
 var templatePlace = regexp.MustCompile(`^template: ` + templateName + `:(\d+)(?::\d+)?: `)
 

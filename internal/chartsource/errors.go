@@ -8,46 +8,18 @@ import (
 	"fmt"
 	"slices"
 	"time"
-)
 
-// Reasons why there is no chart, as reasons of conditions.
-const (
-	// ReasonInvalidReference: the resource does not name a chart the way it has to.
-	ReasonInvalidReference = "InvalidChartReference"
-	// ReasonInvalidResources: the manifests in the resource cannot be a chart.
-	ReasonInvalidResources = "InvalidResources"
-	// ReasonNotAllowed: the operator may not use this repository.
-	ReasonNotAllowed = "RepositoryNotAllowed"
-	// ReasonUnreachable: the repository cannot be reached, or does not answer as it should. It passes.
-	ReasonUnreachable = "RepositoryUnreachable"
-	// ReasonRepositoryInvalid: what answers is no chart repository.
-	ReasonRepositoryInvalid = "RepositoryInvalid"
-	// ReasonAuthenticationFailed: the repository refuses the credentials, or wants some.
-	ReasonAuthenticationFailed = "AuthenticationFailed"
-	// ReasonSecretInvalid: a Secret for the repository is missing, or lacks what it should hold.
-	ReasonSecretInvalid = "RepositorySecretInvalid"
-	// ReasonChartNotFound: the repository has no chart of the name.
-	ReasonChartNotFound = "ChartNotFound"
-	// ReasonVersionNotFound: the chart has no version that fits.
-	ReasonVersionNotFound = "VersionNotFound"
-	// ReasonDigestMismatch: the archive is not the one that the repository's index lists.
-	ReasonDigestMismatch = "DigestMismatch"
-	// ReasonVerificationFailed: the chart is not signed by a known key.
-	ReasonVerificationFailed = "VerificationFailed"
-	// ReasonChartInvalid: the archive holds no chart that can be released.
-	ReasonChartInvalid = "ChartInvalid"
-	// ReasonTooLarge: index or chart exceed what the operator reads.
-	ReasonTooLarge = "ChartTooLarge"
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 // Error says why there is no chart.
 type Error struct {
-	// Reason in CamelCase, one of the constants.
+	// Reason of a condition, one of the constants of v1alpha1.
 	Reason string
 	// Terminal is true when nothing gets better by trying again soon: somebody has to do something.
 	Terminal bool
 	// RetryAfter is when to look again though the resource is not changed. Zero with a
-	// terminal error: only another spec helps. Zero with any other: by the caller's back-off.
+	// terminal error: only another spec helps.
 	RetryAfter time.Duration
 	// Err says what is wrong and what to do. It holds no secret.
 	Err error
@@ -69,7 +41,7 @@ func absent(reason, format string, args ...any) *Error {
 
 // passing makes an error that may be gone at the next try.
 func passing(format string, args ...any) *Error {
-	return &Error{Reason: ReasonUnreachable, Err: fmt.Errorf(format, args...)}
+	return &Error{Reason: v1alpha1.ReasonRepositoryUnreachable, Err: fmt.Errorf(format, args...)}
 }
 
 // within puts the error into a context, and keeps what kind it is.

@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 // archive is a chart as it was fetched.
@@ -51,7 +53,7 @@ func (r *Repository) fetch(ctx context.Context, q *query, c candidate) (*archive
 	sum := sha256.Sum256(a.data)
 	have, want := hex.EncodeToString(sum[:]), strings.TrimPrefix(strings.ToLower(c.digest), "sha256:")
 	if want != "" && want != have && "sha256:"+want != a.manifest {
-		return nil, absent(ReasonDigestMismatch, "chart %s %s from %s has sha256 %s, and the repository's index lists %s: it was changed or replaced; it is not used",
+		return nil, absent(v1alpha1.ReasonDigestMismatch, "chart %s %s from %s has sha256 %s, and the repository's index lists %s: it was changed or replaced; it is not used",
 			q.name, c.version, place(u), have, plain(want))
 	}
 	return a, nil
@@ -81,8 +83,8 @@ func (r *Repository) download(ctx context.Context, q *query, u *url.URL, c candi
 	}
 	defer s.close()
 	a := &archive{}
-	if a.data, err = s.download("chart archive "+place(u), u); is(err, ReasonChartNotFound) {
-		return nil, absent(ReasonVersionNotFound, "%w; the repository's index lists it", err)
+	if a.data, err = s.download("chart archive "+place(u), u); is(err, v1alpha1.ReasonChartNotFound) {
+		return nil, absent(v1alpha1.ReasonVersionNotFound, "%w; the repository's index lists it", err)
 	}
 	if err != nil || !q.verify {
 		return a, err
@@ -90,7 +92,7 @@ func (r *Repository) download(ctx context.Context, q *query, u *url.URL, c candi
 	prov := *u
 	prov.Path += ".prov"
 	prov.RawPath = ""
-	if a.signature, err = s.download("provenance file "+place(&prov), &prov); is(err, ReasonChartNotFound) {
+	if a.signature, err = s.download("provenance file "+place(&prov), &prov); is(err, v1alpha1.ReasonChartNotFound) {
 		err = nil // said by whoever verifies it
 	}
 	return a, err

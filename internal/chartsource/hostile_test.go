@@ -15,11 +15,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
+	"github.com/chartgate/chartgate/test/chartserver"
 )
 
 func newTLSServer(t testing.TB, h http.Handler) *httptest.Server {
 	t.Helper()
-	s := quiet(httptest.NewUnstartedServer(h))
+	s := chartserver.Quiet(httptest.NewUnstartedServer(h))
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s
@@ -52,56 +55,56 @@ func TestAnswersAreBounded(t *testing.T) {
 		_ = zw.Close()
 		return buf.Bytes()
 	}
-	bomb := packed(t, "shop", map[string]string{
+	bomb := chartserver.Pack(t, "shop", map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: shop\nversion: 1.0.0\n", "big": strings.Repeat("0", 1<<20),
 	})
-	nested := packed(t, "shop", map[string]string{
+	nested := chartserver.Pack(t, "shop", map[string]string{
 		"Chart.yaml":       "apiVersion: v2\nname: shop\nversion: 1.0.0\n",
-		"charts/inner.tgz": string(packed(t, "inner", map[string]string{"Chart.yaml": "apiVersion: v2\nname: inner\nversion: 1.0.0\n", "big": strings.Repeat("0", 1<<20)})),
+		"charts/inner.tgz": string(chartserver.Pack(t, "inner", map[string]string{"Chart.yaml": "apiVersion: v2\nname: inner\nversion: 1.0.0\n", "big": strings.Repeat("0", 1<<20)})),
 	})
 	index := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, oneChart) }
 	cases := map[string]struct {
 		index, archive http.HandlerFunc
 		reason         string
 	}{
-		"an endless index":              {func(w http.ResponseWriter, _ *http.Request) { zeros(w, 64<<20) }, nil, ReasonTooLarge},
-		"an index that says it is huge": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "99999999999") }, nil, ReasonTooLarge},
+		"an endless index":              {func(w http.ResponseWriter, _ *http.Request) { zeros(w, 64<<20) }, nil, v1alpha1.ReasonChartTooLarge},
+		"an index that says it is huge": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "99999999999") }, nil, v1alpha1.ReasonChartTooLarge},
 		"an index that is a gzip bomb": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(zipped(32 << 20))
-		}, nil, ReasonTooLarge},
-		"an endless archive":             {index, func(w http.ResponseWriter, _ *http.Request) { zeros(w, 64<<20) }, ReasonTooLarge},
-		"an archive that is a gzip bomb": {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bomb) }, ReasonTooLarge},
-		"a bomb in a packed subchart":    {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nested) }, ReasonTooLarge},
-		"an archive that is none":        {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, ReasonChartInvalid},
+		}, nil, v1alpha1.ReasonChartTooLarge},
+		"an endless archive":             {index, func(w http.ResponseWriter, _ *http.Request) { zeros(w, 64<<20) }, v1alpha1.ReasonChartTooLarge},
+		"an archive that is a gzip bomb": {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bomb) }, v1alpha1.ReasonChartTooLarge},
+		"a bomb in a packed subchart":    {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nested) }, v1alpha1.ReasonChartTooLarge},
+		"an archive that is none":        {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, v1alpha1.ReasonChartInvalid},
 		"an archive that ends early": {index, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = w.Write(bomb[:100])
-		}, ReasonUnreachable},
-		"half an archive": {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nested[:len(nested)/2]) }, ReasonChartInvalid},
+		}, v1alpha1.ReasonRepositoryUnreachable},
+		"half an archive": {index, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nested[:len(nested)/2]) }, v1alpha1.ReasonChartInvalid},
 		"an index that is a page": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "<!DOCTYPE html>\n<html><body>a: [</body>\n")
-		}, nil, ReasonRepositoryInvalid},
+		}, nil, v1alpha1.ReasonRepositoryInvalid},
 		"an index that is broken JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"apiVersion": "v1", "entries": {"shop": [{`)
-		}, nil, ReasonRepositoryInvalid},
-		"an index that is empty":   {func(http.ResponseWriter, *http.Request) {}, nil, ReasonRepositoryInvalid},
-		"an index of another kind": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "kind: Pod\n") }, nil, ReasonRepositoryInvalid},
+		}, nil, v1alpha1.ReasonRepositoryInvalid},
+		"an index that is empty":   {func(http.ResponseWriter, *http.Request) {}, nil, v1alpha1.ReasonRepositoryInvalid},
+		"an index of another kind": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "kind: Pod\n") }, nil, v1alpha1.ReasonRepositoryInvalid},
 		"a chart that is broken in it": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "apiVersion: v1\nentries:\n  shop:\n  - [\n")
-		}, nil, ReasonRepositoryInvalid},
-		"an index that comes by the drop":   {drip, nil, ReasonUnreachable},
-		"an archive that comes by the drop": {index, drip, ReasonUnreachable},
+		}, nil, v1alpha1.ReasonRepositoryInvalid},
+		"an index that comes by the drop":   {drip, nil, v1alpha1.ReasonRepositoryUnreachable},
+		"an archive that comes by the drop": {index, drip, v1alpha1.ReasonRepositoryUnreachable},
 		"endless redirects": {func(w http.ResponseWriter, req *http.Request) {
 			http.Redirect(w, req, req.URL.Path+"x", http.StatusFound)
-		}, nil, ReasonRepositoryInvalid},
+		}, nil, v1alpha1.ReasonRepositoryInvalid},
 		"a redirect to plain HTTP": {func(w http.ResponseWriter, req *http.Request) {
 			http.Redirect(w, req, "http://example.com/", http.StatusFound)
-		}, nil, ReasonNotAllowed},
+		}, nil, v1alpha1.ReasonRepositoryNotAllowed},
 		"a redirect to a file": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "file:///etc/passwd")
 			w.WriteHeader(http.StatusFound)
-		}, nil, ReasonRepositoryInvalid},
+		}, nil, v1alpha1.ReasonRepositoryInvalid},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +122,7 @@ func TestAnswersAreBounded(t *testing.T) {
 					o.Limits.Timeout = time.Minute
 				}
 			})
-			b.secrets["team/repo"] = caSecret(s, nil)
+			b.secrets["team/repo"] = chartserver.CASecret(s, nil)
 			b.refused(t, helmApp(s.URL, "name", "shop", "version", "1.0.0"), c.reason)
 		})
 	}
@@ -144,23 +147,23 @@ func drip(w http.ResponseWriter, req *http.Request) {
 
 func TestASlowRepositoryDoesNotHoldTheResource(t *testing.T) {
 	release := make(chan struct{})
-	charts := newChartRepo(t)
-	charts.add(t, "shop", "1.0.0")
-	files := http.FileServer(http.Dir(charts.dir))
-	charts.answer(func(w http.ResponseWriter, req *http.Request) {
+	charts := chartserver.NewRepository(t)
+	charts.Add(t, "shop", "1.0.0")
+	files := http.FileServer(http.Dir(charts.Dir))
+	charts.Answer(func(w http.ResponseWriter, req *http.Request) {
 		<-release
 		files.ServeHTTP(w, req)
 	})
 	b := newBench(t, func(o *Options) { o.Wait = 20 * time.Millisecond })
-	b.secrets["team/repo"] = caSecret(charts.Server, nil)
+	b.secrets["team/repo"] = chartserver.CASecret(charts.Server, nil)
 	app := helmApp(charts.URL, "name", "shop", "version", "1.0.0")
-	e := b.refused(t, app, ReasonUnreachable, "still waiting")
+	e := b.refused(t, app, v1alpha1.ReasonRepositoryUnreachable, "still waiting")
 	if e.Terminal || e.RetryAfter != slowRetry {
 		t.Errorf("error: %#v", e)
 	}
 	// Whoever asks again does not wait that long again.
 	b.wait = time.Hour
-	b.refused(t, app, ReasonUnreachable, "still waiting")
+	b.refused(t, app, v1alpha1.ReasonRepositoryUnreachable, "still waiting")
 	close(release)
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -170,7 +173,7 @@ func TestASlowRepositoryDoesNotHoldTheResource(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	charts.requests.expect(t, "all", "/index.yaml", "/shop-1.0.0.tgz")
+	charts.Requests.Expect(t, "all", "/index.yaml", "/shop-1.0.0.tgz")
 }
 
 func TestATenantWithSlowRepositoriesHoldsUpNobodyElse(t *testing.T) {
@@ -180,14 +183,14 @@ func TestATenantWithSlowRepositoriesHoldsUpNobodyElse(t *testing.T) {
 		<-release
 	}))
 	defer close(release)
-	charts := newChartRepo(t)
-	charts.add(t, "shop", "1.0.0")
+	charts := chartserver.NewRepository(t)
+	charts.Add(t, "shop", "1.0.0")
 	b := newBench(t, func(o *Options) { o.Wait = time.Millisecond })
-	b.secrets["evil/repo"], b.secrets["team/repo"] = caSecret(slow, nil), caSecret(charts.Server, nil)
+	b.secrets["evil/repo"], b.secrets["team/repo"] = chartserver.CASecret(slow, nil), chartserver.CASecret(charts.Server, nil)
 	for i := range 2 * maxAtOnce {
 		app := helmApp(fmt.Sprintf("%s/%d", slow.URL, i), "name", "shop", "version", "1.0.0")
 		app.SetNamespace("evil")
-		b.refused(t, app, ReasonUnreachable, "still waiting")
+		b.refused(t, app, v1alpha1.ReasonRepositoryUnreachable, "still waiting")
 	}
 	for range maxEach {
 		<-busy
@@ -200,12 +203,12 @@ func TestATenantWithSlowRepositoriesHoldsUpNobodyElse(t *testing.T) {
 }
 
 func TestARedirectTakesNoCredentialsAlong(t *testing.T) {
-	charts := newChartRepo(t)
-	charts.add(t, "shop", "1.0.0")
-	files := http.FileServer(http.Dir(charts.dir))
-	var elsewhere requests
-	other := newTLSServer(t, elsewhere.wrap(files))
-	charts.answer(func(w http.ResponseWriter, req *http.Request) {
+	charts := chartserver.NewRepository(t)
+	charts.Add(t, "shop", "1.0.0")
+	files := http.FileServer(http.Dir(charts.Dir))
+	var elsewhere chartserver.Requests
+	other := newTLSServer(t, elsewhere.Wrap(files))
+	charts.Answer(func(w http.ResponseWriter, req *http.Request) {
 		if _, password, _ := req.BasicAuth(); password != "s3cret-word" {
 			http.Error(w, "no", http.StatusUnauthorized)
 			return
@@ -213,55 +216,55 @@ func TestARedirectTakesNoCredentialsAlong(t *testing.T) {
 		http.Redirect(w, req, other.URL+req.URL.Path, http.StatusFound)
 	})
 	b := newBench(t, nil)
-	b.secrets["team/repo"] = caSecret(charts.Server, map[string]string{"username": "ann", "password": "s3cret-word"})
+	b.secrets["team/repo"] = chartserver.CASecret(charts.Server, map[string]string{"username": "ann", "password": "s3cret-word"})
 	b.must(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0"))
-	for _, s := range elsewhere.expect(t, "the other host", "/index.yaml", "/shop-1.0.0.tgz") {
-		if s.authorization != "" {
+	for _, s := range elsewhere.Expect(t, "the other host", "/index.yaml", "/shop-1.0.0.tgz") {
+		if s.Authorization != "" {
 			t.Error("it got the credentials")
 		}
 	}
 	// The same for an archive that the index has on another host.
-	charts.answer(func(w http.ResponseWriter, _ *http.Request) {
+	charts.Answer(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintf(w, "apiVersion: v1\nentries:\n  shop:\n  - version: 1.0.0\n    urls: [%s/shop-1.0.0.tgz]\n", other.URL)
 	})
 	b = newBench(t, nil)
-	b.secrets["team/repo"] = caSecret(charts.Server, map[string]string{"username": "ann", "password": "s3cret-word"})
+	b.secrets["team/repo"] = chartserver.CASecret(charts.Server, map[string]string{"username": "ann", "password": "s3cret-word"})
 	b.must(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0"))
-	if s := elsewhere.expect(t, "the other host", "/shop-1.0.0.tgz"); s[0].authorization != "" {
+	if s := elsewhere.Expect(t, "the other host", "/shop-1.0.0.tgz"); s[0].Authorization != "" {
 		t.Error("it got the credentials")
 	}
 }
 
 func TestAddressesOfTheMachineAreRefused(t *testing.T) {
-	charts := newChartRepo(t)
-	charts.add(t, "shop", "1.0.0")
+	charts := chartserver.NewRepository(t)
+	charts.Add(t, "shop", "1.0.0")
 	b := newBench(t, func(o *Options) { o.Policy.Networks = nil })
-	b.secrets["team/repo"] = caSecret(charts.Server, nil)
-	e := b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0"), ReasonNotAllowed, "127.0.0.1")
+	b.secrets["team/repo"] = chartserver.CASecret(charts.Server, nil)
+	e := b.refused(t, helmApp(charts.URL, "name", "shop", "version", "1.0.0"), v1alpha1.ReasonRepositoryNotAllowed, "127.0.0.1")
 	if !e.Terminal {
 		t.Error("it is not terminal")
 	}
 	// By a name, it is only known when it is resolved.
-	b.refused(t, helmApp(strings.Replace(charts.URL, "127.0.0.1", "localhost", 1), "name", "shop", "version", "1.0.0"), ReasonNotAllowed)
-	b.refused(t, helmApp("oci://localhost"+charts.URL[strings.LastIndex(charts.URL, ":"):]+"/shop", "version", "1.0.0"), ReasonNotAllowed)
-	charts.requests.expect(t, "nothing")
+	b.refused(t, helmApp(strings.Replace(charts.URL, "127.0.0.1", "localhost", 1), "name", "shop", "version", "1.0.0"), v1alpha1.ReasonRepositoryNotAllowed)
+	b.refused(t, helmApp("oci://localhost"+charts.URL[strings.LastIndex(charts.URL, ":"):]+"/shop", "version", "1.0.0"), v1alpha1.ReasonRepositoryNotAllowed)
+	charts.Requests.Expect(t, "nothing")
 }
 
 func TestPlainHTTPWhereItIsAllowed(t *testing.T) {
-	charts := newChartRepo(t)
-	charts.add(t, "shop", "1.0.0")
-	plain := httptest.NewServer(http.FileServer(http.Dir(charts.dir)))
+	charts := chartserver.NewRepository(t)
+	charts.Add(t, "shop", "1.0.0")
+	plain := httptest.NewServer(http.FileServer(http.Dir(charts.Dir)))
 	t.Cleanup(plain.Close)
 	app := helmApp(plain.URL, "name", "shop", "version", "1.0.0", "secretRef", nil)
-	newBench(t, nil).refused(t, app, ReasonNotAllowed, "without TLS")
+	newBench(t, nil).refused(t, app, v1alpha1.ReasonRepositoryNotAllowed, "without TLS")
 	newBench(t, func(o *Options) { o.Policy.PlainHTTP = []string{"http://127.0.0.1:*"} }).must(t, app)
 
-	reg := newOCIRegistry(t)
-	reg.push(t, "shop", "1.0.0")
+	reg := chartserver.NewRegistry(t)
+	reg.Push(t, "shop", "1.0.0")
 	unsafe := httptest.NewServer(reg.Config.Handler)
 	t.Cleanup(unsafe.Close)
 	app = helmApp("oci://"+strings.TrimPrefix(unsafe.URL, "http://")+"/charts/shop", "version", "1.0.0", "secretRef", nil)
-	newBench(t, nil).refused(t, app, ReasonUnreachable)
+	newBench(t, nil).refused(t, app, v1alpha1.ReasonRepositoryUnreachable)
 	newBench(t, func(o *Options) { o.Policy.PlainHTTP = []string{"oci://127.0.0.1:*/charts"} }).must(t, app)
 }
 
@@ -288,7 +291,7 @@ func TestPolicyPatterns(t *testing.T) {
 			}
 		}
 		for _, u := range c.no {
-			if err := p.check(mustURL(t, u)); !is(err, ReasonNotAllowed) {
+			if err := p.check(mustURL(t, u)); !is(err, v1alpha1.ReasonRepositoryNotAllowed) {
 				t.Errorf("%s allows %s", c.pattern, u)
 			}
 		}

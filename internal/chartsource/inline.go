@@ -13,11 +13,13 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 const (
-	// resourcesField of spec holds the manifests.
-	resourcesField = "resources"
+	// ResourcesField of spec holds the manifests.
+	ResourcesField = "resources"
 	// resourcesFile is the template that they become.
 	resourcesFile = "templates/resources.yaml"
 	// inlineVersion is the version of every chart made of manifests: it has only one.
@@ -45,10 +47,10 @@ func NewInline(digest func(*chart.Chart) string) *Inline {
 }
 
 // Resolve implements Source.
-func (i *Inline) Resolve(_ context.Context, obj *unstructured.Unstructured) (*Chart, error) {
-	text, ok, err := unstructured.NestedString(obj.Object, "spec", resourcesField)
+func (i *Inline) Resolve(_ context.Context, obj *unstructured.Unstructured, _ Secrets) (*Chart, error) {
+	text, ok, err := unstructured.NestedString(obj.Object, "spec", ResourcesField)
 	if err != nil || !ok {
-		return nil, stuck(ReasonInvalidResources, "spec.%s has to be a string of Kubernetes manifests in YAML", resourcesField)
+		return nil, stuck(v1alpha1.ReasonInvalidResources, "spec.%s has to be a string of Kubernetes manifests in YAML", ResourcesField)
 	}
 	sum := sha256.Sum256([]byte(text))
 	key := obj.GetName() + "/" + hex.EncodeToString(sum[:])
@@ -56,11 +58,11 @@ func (i *Inline) Resolve(_ context.Context, obj *unstructured.Unstructured) (*Ch
 		return c, nil
 	}
 	if err := checkManifests(text); err != nil {
-		return nil, stuck(ReasonInvalidResources, "spec.%s: %w", resourcesField, err)
+		return nil, stuck(v1alpha1.ReasonInvalidResources, "spec.%s: %w", ResourcesField, err)
 	}
 	c, err := chartFrom(obj.GetName(), text)
 	if err != nil {
-		return nil, stuck(ReasonInvalidResources, "spec.%s: %w", resourcesField, err)
+		return nil, stuck(v1alpha1.ReasonInvalidResources, "spec.%s: %w", ResourcesField, err)
 	}
 	out := &Chart{Chart: c, Digest: i.digest(c)}
 	i.charts.put(key, out, int64(2*len(text))+1024)

@@ -14,6 +14,8 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 func microservice(name, resources string) *unstructured.Unstructured {
@@ -46,7 +48,7 @@ metadata:
 
 func TestInlineMakesAChart(t *testing.T) {
 	source := NewInline(filesDigest)
-	c, err := source.Resolve(t.Context(), microservice("orders", classic))
+	c, err := source.Resolve(t.Context(), microservice("orders", classic), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,15 +59,15 @@ func TestInlineMakesAChart(t *testing.T) {
 	if len(rendered) != 2 || !strings.Contains(rendered[0]+rendered[1], "name: rel") {
 		t.Errorf("rendered: %q", rendered)
 	}
-	again, err := source.Resolve(t.Context(), microservice("orders", classic))
+	again, err := source.Resolve(t.Context(), microservice("orders", classic), nil)
 	if err != nil || again != c {
 		t.Errorf("the same manifests gave another chart (%v)", err)
 	}
-	renamed, err := source.Resolve(t.Context(), microservice("billing", classic))
+	renamed, err := source.Resolve(t.Context(), microservice("billing", classic), nil)
 	if err != nil || renamed.Digest == c.Digest || renamed.Name() != "billing" {
 		t.Errorf("another name: %v, %v", renamed, err)
 	}
-	edited, err := source.Resolve(t.Context(), microservice("orders", classic+"# changed\n"))
+	edited, err := source.Resolve(t.Context(), microservice("orders", classic+"# changed\n"), nil)
 	if err != nil || edited.Digest == c.Digest {
 		t.Errorf("edited manifests have the same digest (%v)", err)
 	}
@@ -113,7 +115,7 @@ func TestInlineTakes(t *testing.T) {
 	}
 	for name, text := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := NewInline(filesDigest).Resolve(t.Context(), microservice("x", text))
+			c, err := NewInline(filesDigest).Resolve(t.Context(), microservice("x", text), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,9 +155,9 @@ func TestInlineRefuses(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewInline(filesDigest).Resolve(t.Context(), microservice("x", c.text))
+			_, err := NewInline(filesDigest).Resolve(t.Context(), microservice("x", c.text), nil)
 			e, ok := errors.AsType[*Error](err)
-			if !ok || !e.Terminal || e.RetryAfter != 0 || e.Reason != ReasonInvalidResources {
+			if !ok || !e.Terminal || e.RetryAfter != 0 || e.Reason != v1alpha1.ReasonInvalidResources {
 				t.Fatalf("error is %#v", err)
 			}
 			for _, want := range c.want {
@@ -175,7 +177,7 @@ func TestInlineNeedsAString(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := microservice("x", "")
 			u.Object["spec"] = spec
-			if _, err := NewInline(filesDigest).Resolve(t.Context(), u); !is(err, ReasonInvalidResources) {
+			if _, err := NewInline(filesDigest).Resolve(t.Context(), u, nil); !is(err, v1alpha1.ReasonInvalidResources) {
 				t.Errorf("error is %v", err)
 			}
 		})
@@ -192,9 +194,9 @@ func FuzzInline(f *testing.F) {
 	f.Add("---\n---\n---\na: b")
 	f.Add("a: |\n  {{ 1 }}\n----\n- x\n\r\n---\t\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		_, err := NewInline(filesDigest).Resolve(t.Context(), microservice("x", text))
+		_, err := NewInline(filesDigest).Resolve(t.Context(), microservice("x", text), nil)
 		if err != nil {
-			if e, ok := errors.AsType[*Error](err); !ok || e.Reason != ReasonInvalidResources || !e.Terminal {
+			if e, ok := errors.AsType[*Error](err); !ok || e.Reason != v1alpha1.ReasonInvalidResources || !e.Terminal {
 				t.Fatalf("error is %#v", err)
 			}
 		}

@@ -19,6 +19,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"helm.sh/helm/v3/pkg/registry"
 	"helm.sh/helm/v3/pkg/repo"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 // listing is what a repository was found to hold at some time: the index of a
@@ -153,8 +155,8 @@ func (r *Repository) fetchIndex(s *session, q *query, known *listing) (*listing,
 		}
 	}
 	resp, err := s.get(what, q.url.JoinPath("index.yaml"), header)
-	if is(err, ReasonChartNotFound) {
-		return nil, absent(ReasonRepositoryInvalid, "%w; a chart repository has a file index.yaml", err)
+	if is(err, v1alpha1.ReasonChartNotFound) {
+		return nil, absent(v1alpha1.ReasonRepositoryInvalid, "%w; a chart repository has a file index.yaml", err)
 	}
 	if err != nil {
 		return nil, err
@@ -180,7 +182,7 @@ func (r *Repository) fetchIndex(s *session, q *query, known *listing) (*listing,
 		return nil, e
 	}
 	if err != nil && body.err == nil {
-		return nil, absent(ReasonRepositoryInvalid, "%s: its index.yaml is no chart index: %s", what, plain(err.Error()))
+		return nil, absent(v1alpha1.ReasonRepositoryInvalid, "%s: its index.yaml is no chart index: %s", what, plain(err.Error()))
 	}
 	if err != nil {
 		return nil, s.fault(what, err)
@@ -218,10 +220,10 @@ func (r *Repository) versions(q *query, l *listing) ([]candidate, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, absent(ReasonRepositoryInvalid, "chart repository %s: what its index.yaml has of chart %s cannot be read: %s", place(q.url), q.name, plain(err.Error()))
+		return nil, absent(v1alpha1.ReasonRepositoryInvalid, "chart repository %s: what its index.yaml has of chart %s cannot be read: %s", place(q.url), q.name, plain(err.Error()))
 	}
 	if !found {
-		return nil, absent(ReasonChartNotFound, "chart repository %s has no chart %s", place(q.url), q.name)
+		return nil, absent(v1alpha1.ReasonChartNotFound, "chart repository %s has no chart %s", place(q.url), q.name)
 	}
 	return sorted(entries), nil
 }
@@ -258,7 +260,7 @@ func choose(q *query, all []candidate) (candidate, error) {
 	}
 	version, err := registry.GetTagMatchingVersionOrConstraint(versions, q.version)
 	if err != nil {
-		return candidate{}, absent(ReasonVersionNotFound, "chart %s of %s has no version %s; %s", q.name, place(q.url), q.version, newest(versions))
+		return candidate{}, absent(v1alpha1.ReasonVersionNotFound, "chart %s of %s has no version %s; %s", q.name, place(q.url), q.version, newest(versions))
 	}
 	return all[slices.Index(versions, version)], nil
 }
@@ -281,5 +283,5 @@ func archiveURL(q *query, c candidate) (*url.URL, error) {
 			return u, nil
 		}
 	}
-	return nil, absent(ReasonRepositoryInvalid, "chart repository %s: its index has no usable URL for %s %s", place(q.url), q.name, c.version)
+	return nil, absent(v1alpha1.ReasonRepositoryInvalid, "chart repository %s: its index has no usable URL for %s %s", place(q.url), q.name, c.version)
 }

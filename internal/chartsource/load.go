@@ -15,6 +15,8 @@ import (
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 const (
@@ -33,15 +35,15 @@ func loadArchive(archive []byte, maxUnpacked int64) (c *chart.Chart, size int64,
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = stuck(ReasonChartInvalid, "the archive makes Helm's loader fail: %v", p)
+			err = stuck(v1alpha1.ReasonChartInvalid, "the archive makes Helm's loader fail: %v", p)
 		}
 	}()
 	c, err = loader.LoadArchive(bytes.NewReader(archive))
 	if err != nil {
-		return nil, 0, absent(ReasonChartInvalid, "not a chart: %s", plain(err.Error()))
+		return nil, 0, absent(v1alpha1.ReasonChartInvalid, "not a chart: %s", plain(err.Error()))
 	}
 	if err := prepare(c); err != nil {
-		return nil, 0, absent(ReasonChartInvalid, "%w", err)
+		return nil, 0, absent(v1alpha1.ReasonChartInvalid, "%w", err)
 	}
 	return c, maxUnpacked - m.bytes, nil
 }
@@ -68,11 +70,11 @@ type measure struct {
 
 func (m *measure) archive(r io.Reader, depth int) error {
 	if depth == 0 {
-		return absent(ReasonTooLarge, "the chart holds archives in archives, more than %d deep", maxNesting)
+		return absent(v1alpha1.ReasonChartTooLarge, "the chart holds archives in archives, more than %d deep", maxNesting)
 	}
 	unzipped, err := gzip.NewReader(r)
 	if err != nil {
-		return absent(ReasonChartInvalid, "not a chart archive: it is not compressed by gzip")
+		return absent(v1alpha1.ReasonChartInvalid, "not a chart archive: it is not compressed by gzip")
 	}
 	defer unzipped.Close()
 	counted := &countReader{r: unzipped, left: &m.bytes}
@@ -86,7 +88,7 @@ func (m *measure) archive(r io.Reader, depth int) error {
 			return m.broken(err)
 		}
 		if m.files--; m.files < 0 {
-			return absent(ReasonTooLarge, "the chart has more than %d files", maxChartFiles)
+			return absent(v1alpha1.ReasonChartTooLarge, "the chart has more than %d files", maxChartFiles)
 		}
 		if isPackedSubchart(header.Name) {
 			err = m.archive(tr, depth-1)
@@ -103,7 +105,7 @@ func (m *measure) broken(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	return absent(ReasonChartInvalid, "not a chart archive: %s", plain(err.Error()))
+	return absent(v1alpha1.ReasonChartInvalid, "not a chart archive: %s", plain(err.Error()))
 }
 
 // isPackedSubchart tells whether Helm's loader unpacks the file as well: one in
@@ -127,7 +129,7 @@ type countReader struct {
 func (c *countReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	if *c.left -= int64(n); *c.left < 0 {
-		return 0, absent(ReasonTooLarge, "the chart is larger unpacked than this operator takes")
+		return 0, absent(v1alpha1.ReasonChartTooLarge, "the chart is larger unpacked than this operator takes")
 	}
 	return n, err
 }

@@ -10,6 +10,8 @@ import (
 
 	"helm.sh/helm/v3/pkg/registry"
 	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 // registryClient returns Helm's client for registries, with the session for all it sends.
@@ -66,8 +68,8 @@ func (s *session) pull(u *url.URL, version string, signature bool) (*archive, er
 		registry.PullOptWithProv(signature), registry.PullOptIgnoreMissingProv(true))
 	if err != nil {
 		e := s.fault(what, err)
-		if e.Reason == ReasonChartNotFound {
-			e.Reason = ReasonVersionNotFound
+		if e.Reason == v1alpha1.ReasonChartNotFound {
+			e.Reason = v1alpha1.ReasonVersionNotFound
 		}
 		return nil, e
 	}

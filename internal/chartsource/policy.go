@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 // Policy says which repositories charts may come from. The zero value allows
@@ -137,10 +139,10 @@ func (p *policy) allowsPlain(u *url.URL) bool { return matchesAny(p.plainHTTP, u
 // check refuses a repository that is not allowed. For a chart in a registry, the URL is the chart's.
 func (p *policy) check(u *url.URL) error {
 	if len(p.repositories) > 0 && !matchesAny(p.repositories, u) {
-		return stuck(ReasonNotAllowed, "repository %s is not among those that this operator allows; ask whoever runs it to add it to --allowed-repositories, or use another one", place(u))
+		return stuck(v1alpha1.ReasonRepositoryNotAllowed, "repository %s is not among those that this operator allows; ask whoever runs it to add it to --allowed-repositories, or use another one", place(u))
 	}
 	if u.Scheme == "http" && !p.allowsPlain(u) {
-		return stuck(ReasonNotAllowed, "repository %s would be reached without TLS, which this operator does not allow for it; use https://", place(u))
+		return stuck(v1alpha1.ReasonRepositoryNotAllowed, "repository %s would be reached without TLS, which this operator does not allow for it; use https://", place(u))
 	}
 	return nil
 }

@@ -12,16 +12,18 @@ import (
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"helm.sh/helm/v3/pkg/provenance"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 // verify checks the signature of a chart against the public keys, and tells who signed it.
 func (r *Repository) verify(q *query, file string, a *archive) (signedBy string, err error) {
 	keys, err := readKeys(q.keyring)
 	if err != nil {
-		return "", absent(ReasonSecretInvalid, "the keyring in spec.chart.verify.secretRef holds no OpenPGP public keys, as 'gpg --export' writes them: %s", plain(err.Error()))
+		return "", absent(v1alpha1.ReasonRepositorySecretInvalid, "the keyring in spec.chart.verify.secretRef holds no OpenPGP public keys, as 'gpg --export' writes them: %s", plain(err.Error()))
 	}
 	if len(a.signature) == 0 {
-		return "", absent(ReasonVerificationFailed, "chart %s is not signed: there is no provenance file (%s.prov)", file, file)
+		return "", absent(v1alpha1.ReasonVerificationFailed, "chart %s is not signed: there is no provenance file (%s.prov)", file, file)
 	}
 	// Helm verifies files, by the name that the provenance file gives them.
 	dir, err := os.MkdirTemp(r.dir, tempPrefix+"verify-")
@@ -39,7 +41,7 @@ func (r *Repository) verify(q *query, file string, a *archive) (signedBy string,
 	signatory := &provenance.Signatory{KeyRing: keys}
 	verification, err := signatory.Verify(chartFile, chartFile+".prov")
 	if err != nil {
-		return "", absent(ReasonVerificationFailed, "chart %s is not signed by a key in spec.chart.verify.secretRef: %s; it is not used", file, plain(err.Error()))
+		return "", absent(v1alpha1.ReasonVerificationFailed, "chart %s is not signed by a key in spec.chart.verify.secretRef: %s; it is not used", file, plain(err.Error()))
 	}
 	return signer(verification.SignedBy), nil
 }

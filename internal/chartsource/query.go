@@ -7,9 +7,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,35 +51,35 @@ type query struct {
 }
 
 // query reads what the resource asks for.
-func (r *Repository) query(ctx context.Context, obj *unstructured.Unstructured) (*query, error) {
+func (r *Repository) query(ctx context.Context, obj *unstructured.Unstructured, secrets Secrets) (*query, error) {
 	spec, err := chartOf(obj)
 	if err != nil {
 		return nil, err
 	}
 	q, err := parseQuery(spec)
 	if err != nil {
-		return nil, stuck(ReasonInvalidReference, "spec.%s: %w", chartField, err)
+		return nil, stuck(v1alpha1.ReasonInvalidChartReference, "spec.%s: %w", chartField, err)
 	}
 	q.namespace = obj.GetNamespace()
 	if err := r.policy.check(q.url); err != nil {
 		return nil, err
 	}
 	if spec.SecretRef != nil {
-		secret, err := r.secret(ctx, obj, "spec.chart.secretRef", spec.SecretRef.Name)
+		data, err := readSecret(ctx, secrets, obj, "spec.chart.secretRef", spec.SecretRef.Name)
 		if err != nil {
 			return nil, err
 		}
-		q.credentials = credentials{secret: secret.Name, data: secret.Data}
+		q.credentials = credentials{secret: spec.SecretRef.Name, data: data}
 	}
 	if spec.Verify != nil {
 		ref := spec.Verify.SecretRef
-		secret, err := r.secret(ctx, obj, "spec.chart.verify.secretRef", ref.Name)
+		data, err := readSecret(ctx, secrets, obj, "spec.chart.verify.secretRef", ref.Name)
 		if err != nil {
 			return nil, err
 		}
 		key := cmp.Or(ref.Key, defaultKeyring)
-		if q.keyring = secret.Data[key]; len(q.keyring) == 0 {
-			return nil, absent(ReasonSecretInvalid, "spec.chart.verify.secretRef: Secret %s has no key %s; it has to hold the public keys that charts may be signed with, as 'gpg --export' writes them", ref.Name, key)
+		if q.keyring = data[key]; len(q.keyring) == 0 {
+			return nil, absent(v1alpha1.ReasonRepositorySecretInvalid, "spec.chart.verify.secretRef: Secret %s has no key %s; it has to hold the public keys that charts may be signed with, as 'gpg --export' writes them", ref.Name, key)
 		}
 		q.verify = true
 	}
@@ -89,31 +89,24 @@ func (r *Repository) query(ctx context.Context, obj *unstructured.Unstructured) 
 	return q, nil
 }
 
-// SecretNames returns the names of the Secrets that the resource's chart is
-// found with, so that a change of them can bring the resource up again.
-func SecretNames(obj *unstructured.Unstructured) []string {
-	spec, err := chartOf(obj)
-	if err != nil {
-		return nil
+// CheckInterval returns what the resource says of the checkInterval of its
+// gates, in seconds; 0 where it says nothing.
+func CheckInterval(obj *unstructured.Unstructured) int32 {
+	seconds, ok, err := unstructured.NestedInt64(obj.Object, "spec", chartField, "checkInterval")
+	if !ok || err != nil || seconds < 1 || seconds > math.MaxInt32 {
+		return 0
 	}
-	var names []string
-	if spec.SecretRef != nil {
-		names = append(names, spec.SecretRef.Name)
-	}
-	if spec.Verify != nil && !slices.Contains(names, spec.Verify.SecretRef.Name) {
-		names = append(names, spec.Verify.SecretRef.Name)
-	}
-	return names
+	return int32(seconds)
 }
 
 func chartOf(obj *unstructured.Unstructured) (*v1alpha1.HelmAppChart, error) {
 	raw, ok, err := unstructured.NestedMap(obj.Object, "spec", chartField)
 	if err != nil || !ok {
-		return nil, stuck(ReasonInvalidReference, "spec.%s is missing; name a chart: repository, name and version", chartField)
+		return nil, stuck(v1alpha1.ReasonInvalidChartReference, "spec.%s is missing; name a chart: repository, name and version", chartField)
 	}
 	spec := &v1alpha1.HelmAppChart{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, spec); err != nil {
-		return nil, stuck(ReasonInvalidReference, "spec.%s: %s", chartField, plain(err.Error()))
+		return nil, stuck(v1alpha1.ReasonInvalidChartReference, "spec.%s: %s", chartField, plain(err.Error()))
 	}
 	return spec, nil
 }

@@ -16,6 +16,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 const (
@@ -31,8 +33,6 @@ const (
 type Options struct {
 	// Digest of a chart's files.
 	Digest func(*chart.Chart) string
-	// Secrets for repositories. Nil: a resource that names one is refused.
-	Secrets Secrets
 	// Policy says which repositories are allowed.
 	Policy Policy
 	// CacheDir is a folder of its own for what was fetched. It is made where it is missing.
@@ -54,7 +54,6 @@ type Options struct {
 // same with the same credentials, and only by those.
 type Repository struct {
 	digest  func(*chart.Chart) string
-	secrets Secrets
 	policy  *policy
 	limits  Limits
 	wait    time.Duration
@@ -111,7 +110,7 @@ func NewRepository(o Options) (*Repository, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	r := &Repository{
-		digest: o.Digest, secrets: o.Secrets, policy: p, limits: o.Limits.withDefaults(),
+		digest: o.Digest, policy: p, limits: o.Limits.withDefaults(),
 		wait: cmp.Or(o.Wait, 5*time.Second), clock: o.Clock, dir: o.CacheDir, store: s, hashKey: key,
 		slots: newSlots(), unpacks: make(chan struct{}, maxUnpacking), failures: newFailures(),
 		slow:     newLRU[struct{}](maxRemembered),
@@ -129,10 +128,10 @@ func NewRepository(o Options) (*Repository, error) {
 func (r *Repository) Close() error { return r.store.close() }
 
 // Resolve implements Source.
-func (r *Repository) Resolve(ctx context.Context, obj *unstructured.Unstructured) (*Chart, error) {
-	q, err := r.query(ctx, obj)
+func (r *Repository) Resolve(ctx context.Context, obj *unstructured.Unstructured, secrets Secrets) (*Chart, error) {
+	q, err := r.query(ctx, obj, secrets)
 	if err != nil {
-		return nil, settle(err, defaultInterval)
+		return nil, refused(err, defaultInterval, firstRetry)
 	}
 	known := r.known(q)
 	if known != nil && (q.exact || r.clock.Since(known.AsOf) < q.interval) {
@@ -144,7 +143,7 @@ func (r *Repository) Resolve(ctx context.Context, obj *unstructured.Unstructured
 	if err == nil {
 		c, loadErr := r.load(found)
 		if loadErr == nil {
-			return r.answer(q, found, c, settle(found.stale, q.interval)), nil
+			return r.answer(q, found, c, r.settle(q, found.stale)), nil
 		}
 		err = loadErr
 	}
@@ -153,21 +152,38 @@ func (r *Repository) Resolve(ctx context.Context, obj *unstructured.Unstructured
 	}
 	if known != nil {
 		if c, loadErr := r.load(known); loadErr == nil {
-			return r.answer(q, known, c, settle(err, q.interval)), nil
+			return r.answer(q, known, c, r.settle(q, err)), nil
 		}
 	}
-	return nil, settle(err, q.interval)
+	return nil, r.settle(q, err)
 }
 
-// settle fills in when to look again.
-func settle(err error, interval time.Duration) error {
+// settle fills in when to look again for what the query asks for.
+func (r *Repository) settle(q *query, err error) error {
+	return refused(err, q.interval, r.nextTry(q))
+}
+
+// refused fills in when to look again: after the interval where somebody has to
+// do something, after the other time where it may pass.
+func refused(err error, interval, passes time.Duration) error {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || e.RetryAfter >= 0 {
+	if !ok {
 		return err
 	}
 	out := *e
-	out.RetryAfter = interval
+	switch {
+	case e.RetryAfter < 0:
+		out.RetryAfter = interval
+	case e.RetryAfter == 0 && !e.Terminal:
+		out.RetryAfter = passes
+	}
 	return &out
+}
+
+// nextTry tells when the repository is asked again for what failed.
+func (r *Repository) nextTry(q *query) time.Duration {
+	now := r.clock.Now()
+	return max(r.failures.wait(q.key, now), r.failures.wait(q.listKey, now))
 }
 
 // answer is what is known, for one resource.
@@ -179,7 +195,7 @@ func (r *Repository) answer(q *query, f *find, c *loaded, stale error) *Chart {
 	now := r.clock.Now()
 	switch {
 	case stale != nil:
-		out.Recheck = max(r.failures.wait(q.key, now), r.failures.wait(q.listKey, now))
+		out.Recheck = r.nextTry(q)
 	case !q.exact:
 		out.Recheck = max(f.AsOf.Add(q.interval).Sub(now), time.Second)
 	}
@@ -291,7 +307,7 @@ func (r *Repository) find(ctx context.Context, q *query) (*find, error) {
 		return nil, stale
 	}
 	found, err := r.pick(ctx, q, list)
-	outdated := errors.Is(err, errCorrupt) || is(err, ReasonChartNotFound, ReasonVersionNotFound, ReasonDigestMismatch)
+	outdated := errors.Is(err, errCorrupt) || is(err, v1alpha1.ReasonChartNotFound, v1alpha1.ReasonVersionNotFound, v1alpha1.ReasonDigestMismatch)
 	if outdated && r.clock.Since(list.AsOf) >= missAge || errors.Is(err, errCorrupt) {
 		// The list may be older than what is asked for.
 		if errors.Is(err, errCorrupt) {
@@ -387,7 +403,7 @@ func (r *Repository) acquire(ctx context.Context, q *query, c candidate) (obtain
 		return obtained{}, asError(err).within("%s", what)
 	}
 	if md := l.chart.Metadata; md.Version != c.version || (!q.oci && md.Name != q.name) {
-		return obtained{}, absent(ReasonChartInvalid, "%s: the archive there holds chart %s %s", what, plain(md.Name), plain(md.Version))
+		return obtained{}, absent(v1alpha1.ReasonChartInvalid, "%s: the archive there holds chart %s %s", what, plain(md.Name), plain(md.Version))
 	}
 	if _, err := r.store.putBlob(a.data); err != nil {
 		return obtained{}, err

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 // userAgent of all requests.
@@ -95,7 +97,7 @@ func (r *Repository) open(ctx context.Context, q *query, bytes int64) (*session,
 	}
 	s.client = &http.Client{Transport: s, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 		if len(via) > r.limits.Redirects {
-			return s.refuse(absent(ReasonRepositoryInvalid, "%s redirects more than %d times", place(via[0].URL), r.limits.Redirects))
+			return s.refuse(absent(v1alpha1.ReasonRepositoryInvalid, "%s redirects more than %d times", place(via[0].URL), r.limits.Redirects))
 		}
 		return nil
 	}}
@@ -152,7 +154,7 @@ func (s *session) control(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if !s.policy.allowsAddress(addr.Addr()) {
-		return s.refuse(absent(ReasonNotAllowed, "%s leads to address %s, which this operator does not connect to: it is on its own machine or link, or a cloud's metadata service",
+		return s.refuse(absent(v1alpha1.ReasonRepositoryNotAllowed, "%s leads to address %s, which this operator does not connect to: it is on its own machine or link, or a cloud's metadata service",
 			place(s.origin), addr.Addr()))
 	}
 	return nil
@@ -188,10 +190,10 @@ func (s *session) RoundTrip(req *http.Request) (*http.Response, error) {
 	case "https":
 	case "http":
 		if (!s.plain || req.URL.Host != s.origin.Host) && !s.policy.allowsPlain(req.URL) {
-			return nil, s.refuse(absent(ReasonNotAllowed, "%s leads to %s, which is reached without TLS; this operator does not allow that", place(s.origin), place(req.URL)))
+			return nil, s.refuse(absent(v1alpha1.ReasonRepositoryNotAllowed, "%s leads to %s, which is reached without TLS; this operator does not allow that", place(s.origin), place(req.URL)))
 		}
 	default:
-		return nil, s.refuse(absent(ReasonRepositoryInvalid, "%s leads to %s: only https is followed", place(s.origin), place(req.URL)))
+		return nil, s.refuse(absent(v1alpha1.ReasonRepositoryInvalid, "%s leads to %s: only https is followed", place(s.origin), place(req.URL)))
 	}
 	out := req.Clone(s.ctx)
 	atHome := sameOrigin(req.URL, s.origin)
@@ -233,7 +235,7 @@ func sameOrigin(a, b *url.URL) bool {
 }
 
 func (s *session) tooLarge() error {
-	return s.refuse(absent(ReasonTooLarge, "%s sends more than this operator takes", place(s.origin)))
+	return s.refuse(absent(v1alpha1.ReasonChartTooLarge, "%s sends more than this operator takes", place(s.origin)))
 }
 
 func (s *session) remaining() int64 {

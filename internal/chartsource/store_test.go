@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chartgate/chartgate/test/chartserver"
 )
 
 func blobsIn(t testing.TB, dir string) (n int, size int64) {
@@ -105,12 +107,12 @@ func TestStoreNoticesDamage(t *testing.T) {
 
 func TestDamageAndEvictionAreMended(t *testing.T) {
 	dir := t.TempDir()
-	b, charts := newBench(t, func(o *Options) { o.CacheDir = dir }), newChartRepo(t)
-	charts.add(t, "shop", "1.0.0")
-	b.secrets["team/repo"] = caSecret(charts.Server, nil)
+	b, charts := newBench(t, func(o *Options) { o.CacheDir = dir }), chartserver.NewRepository(t)
+	charts.Add(t, "shop", "1.0.0")
+	b.secrets["team/repo"] = chartserver.CASecret(charts.Server, nil)
 	app := helmApp(charts.URL, "name", "shop", "version", "1.x")
 	first := b.must(t, app)
-	charts.requests.take()
+	charts.Requests.Take()
 	spoil := func() {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -129,7 +131,7 @@ func TestDamageAndEvictionAreMended(t *testing.T) {
 	if c := b.must(t, app); c.Chart != first.Chart {
 		t.Error("the chart is another one")
 	}
-	charts.requests.expect(t, "in memory")
+	charts.Requests.Expect(t, "in memory")
 	b.clock.Step(time.Hour)
 	if c := b.must(t, app); c.Stale != nil || c.Digest != first.Digest {
 		t.Errorf("stale: %v", c.Stale)
@@ -137,12 +139,11 @@ func TestDamageAndEvictionAreMended(t *testing.T) {
 	spoil()
 	after := newBench(t, func(o *Options) { o.CacheDir = dir })
 	after.secrets = b.secrets
-	after.Repository.secrets = b.secrets
-	charts.requests.take()
+	charts.Requests.Take()
 	if c := after.must(t, app); c.Stale != nil || c.Digest != first.Digest {
 		t.Errorf("stale: %v", c.Stale)
 	}
-	charts.requests.expect(t, "a new process", "/index.yaml", "/shop-1.0.0.tgz")
+	charts.Requests.Expect(t, "a new process", "/index.yaml", "/shop-1.0.0.tgz")
 	for _, e := range must(os.ReadDir(dir)) {
 		_ = os.Remove(filepath.Join(dir, e.Name()))
 	}
@@ -161,13 +162,13 @@ func must[T any](v T, err error) T {
 
 func TestCacheSmallerThanTheCharts(t *testing.T) {
 	dir := t.TempDir()
-	b, charts := newBench(t, func(o *Options) { o.CacheDir, o.CacheBytes, o.MemoryBytes = dir, 4<<10, 1 }), newChartRepo(t)
+	b, charts := newBench(t, func(o *Options) { o.CacheDir, o.CacheBytes, o.MemoryBytes = dir, 4<<10, 1 }), chartserver.NewRepository(t)
 	var versions []string
 	for i := range 20 {
 		versions = append(versions, fmt.Sprintf("1.%d.0", i))
 	}
-	charts.add(t, "shop", versions...)
-	b.secrets["team/repo"] = caSecret(charts.Server, nil)
+	charts.Add(t, "shop", versions...)
+	b.secrets["team/repo"] = chartserver.CASecret(charts.Server, nil)
 	for range 2 {
 		for _, v := range versions {
 			if c := b.must(t, helmApp(charts.URL, "name", "shop", "version", v)); c.Metadata.Version != v {

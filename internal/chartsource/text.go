@@ -16,6 +16,8 @@ import (
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/chartgate/chartgate/api/v1alpha1"
 )
 
 // maxText is how much of what somebody else wrote goes into a message.
@@ -76,9 +78,9 @@ func fault(what string, err error) *Error {
 func answered(what string, status int, text string) *Error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return absent(ReasonAuthenticationFailed, "%s: it answers %d (%s): it does not exist there, or needs other credentials than those in secretRef", what, status, text)
+		return absent(v1alpha1.ReasonAuthenticationFailed, "%s: it answers %d (%s): it does not exist there, or needs other credentials than those in secretRef", what, status, text)
 	case http.StatusNotFound, http.StatusGone:
-		return absent(ReasonChartNotFound, "%s: it answers %d (%s)", what, status, text)
+		return absent(v1alpha1.ReasonChartNotFound, "%s: it answers %d (%s)", what, status, text)
 	default:
 		return passing("%s: it answers %d (%s)", what, status, text)
 	}

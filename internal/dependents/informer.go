@@ -25,9 +25,19 @@ import (
 // selector picks what Helm released.
 const selector = "app.kubernetes.io/managed-by=Helm"
 
-// settleTimeout bounds how long a release waits for a watch of its objects.
-// Past it the release goes on, and the objects are read instead.
-const settleTimeout = 10 * time.Second
+const (
+	// maxInformers bounds the watches of impersonated identities, which are one for
+	// each identity, kind and namespace. Past it objects are read instead.
+	maxInformers = 8192
+	// settleTimeout bounds how long a release waits for a watch of its objects.
+	// Past it the release goes on, and the objects are read instead.
+	settleTimeout = 10 * time.Second
+	// firstRetry is the time after which a watch that was refused is tried again.
+	// It doubles each time, up to lastRetry, until the watch has stood for steady.
+	firstRetry = 15 * time.Second
+	lastRetry  = 5 * time.Minute
+	steady     = time.Minute
+)
 
 // informerKey tells watches apart.
 type informerKey struct {
@@ -36,24 +46,34 @@ type informerKey struct {
 	namespace string
 }
 
-// informer is one watch of one kind.
+// informer is one watch of one kind. While it is refused, its objects are read.
 type informer struct {
-	shared cache.SharedIndexInformer
-	cancel context.CancelFunc
+	tracker *Tracker
+	key     informerKey
+	kind    schema.GroupKind
+	clients *identity.Clients
+	cancel  context.CancelFunc
 
 	once    sync.Once
-	settled chan struct{}
+	settled chan struct{} // closed when the watch stands, or is known not to
 
-	mu  sync.Mutex
-	err error
+	mu     sync.Mutex
+	shared cache.SharedIndexInformer // nil unless its store can be believed
 }
 
-// scopes are the namespaces in which a kind is watched: "" is all of them.
-func (t *Tracker) scopes(mapping *meta.RESTMapping) []string {
-	if len(t.namespaces) == 0 || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+// scopes are the namespaces in which the object's kind is watched: "" is all of them. A
+// ServiceAccount's rights may end at a namespace, so for it that is the object's own.
+func (t *Tracker) scopes(id identity.Identity, ref Ref) []string {
+	switch {
+	case ref.Mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 		return []string{metav1.NamespaceAll}
+	case !id.IsOperator():
+		return []string{ref.Namespace}
+	case len(t.namespaces) == 0:
+		return []string{metav1.NamespaceAll}
+	default:
+		return t.namespaces
 	}
-	return t.namespaces
 }
 
 // informer returns the watch that covers the object, if there is one. The caller holds the lock.
@@ -64,66 +84,123 @@ func (t *Tracker) informer(id identity.Identity, ref Ref) *informer {
 	return t.informers[informerKey{id, ref.Mapping.Resource, ref.Namespace}]
 }
 
-// start makes sure that the kind is watched.
-func (t *Tracker) start(id identity.Identity, mapping *meta.RESTMapping) ([]*informer, error) {
-	clients, err := t.pool.For(id)
-	if err != nil {
-		return nil, err
-	}
+// start makes sure that the object's kind is watched for the owner, as far as there is room.
+func (t *Tracker) start(clients *identity.Clients, owner Owner, ref Ref) []*informer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	state := t.state(owner)
 	var all []*informer
-	for _, ns := range t.scopes(mapping) {
-		key := informerKey{id, mapping.Resource, ns}
+	for _, ns := range t.scopes(clients.Identity, ref) {
+		key := informerKey{clients.Identity, ref.Mapping.Resource, ns}
 		inf, ok := t.informers[key]
 		if !ok {
-			if inf, err = t.newInformer(clients, mapping, ns); err != nil {
-				return nil, err
+			if !clients.Identity.IsOperator() && len(t.informers) >= t.limit {
+				continue
 			}
+			inf = &informer{
+				tracker: t, key: key, kind: ref.Mapping.GroupVersionKind.GroupKind(), clients: clients, settled: make(chan struct{}),
+			}
+			var ctx context.Context
+			ctx, inf.cancel = context.WithCancel(t.stop)
 			t.informers[key] = inf
+			go inf.run(ctx)
 		}
+		if state.kinds == nil {
+			state.kinds = map[informerKey]bool{}
+		}
+		state.kinds[key] = true
 		all = append(all, inf)
 	}
-	return all, nil
+	return all
 }
 
-func (t *Tracker) newInformer(clients *identity.Clients, mapping *meta.RESTMapping, namespace string) (*informer, error) {
-	tweak := func(o *metav1.ListOptions) { o.LabelSelector = selector }
-	gk := mapping.GroupVersionKind.GroupKind()
-	var shared cache.SharedIndexInformer
-	if metadataOnly[gk] {
-		shared = metadatainformer.NewFilteredMetadataInformer(clients.Metadata, mapping.Resource, namespace, 0, cache.Indexers{}, tweak).Informer()
-	} else {
-		shared = dynamicinformer.NewFilteredDynamicInformer(clients.Dynamic, mapping.Resource, namespace, 0, cache.Indexers{}, tweak).Informer()
-	}
-	ctx, cancel := context.WithCancel(t.stop)
-	inf := &informer{shared: shared, cancel: cancel, settled: make(chan struct{})}
-	if err := shared.SetTransform(trim); err != nil {
-		cancel()
-		return nil, fmt.Errorf("watch of %s: %w", gk, err)
-	}
-	if err := shared.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		inf.fail(err)
-		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-			t.log.V(1).Info("Kind cannot be watched; its objects are read instead", "kind", gk.String(), "identity", clients.Identity.String(), "error", err.Error())
-			return
+// run keeps the watch up: when it is refused, it is tried anew after a while,
+// later each time, with an empty store, so that nothing old is believed.
+func (i *informer) run(ctx context.Context) {
+	first := i.tracker.retry
+	for delay := first; ctx.Err() == nil; delay = min(2*delay, lastRetry) {
+		began := time.Now()
+		if err := i.attempt(ctx); err != nil {
+			i.tracker.log.V(1).Info("Kind can't be watched; its objects are read instead", "kind", i.kind.String(),
+				"namespace", i.key.namespace, "identity", i.key.id.String(), "error", err.Error())
 		}
-		cache.DefaultWatchErrorHandler(ctx, r, err)
-	}); err != nil {
-		cancel()
-		return nil, fmt.Errorf("watch of %s: %w", gk, err)
+		if time.Since(began) > steady {
+			delay = first
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay):
+		}
 	}
-	if _, err := shared.AddEventHandler(t.handler(gk)); err != nil {
-		cancel()
-		return nil, fmt.Errorf("watch of %s: %w", gk, err)
+}
+
+// attempt watches until ctx ends or the watch is refused.
+func (i *informer) attempt(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer i.enter(nil)
+	refusals := make(chan error, 1)
+	shared, err := i.newShared(refusals)
+	if err != nil {
+		return err
 	}
 	go shared.RunWithContext(ctx)
-	go func() {
-		if cache.WaitForCacheSync(ctx.Done(), shared.HasSynced) {
-			inf.succeed()
+	select {
+	case <-shared.HasSyncedChecker().Done():
+		i.enter(shared)
+	case err := <-refusals:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+	select {
+	case err := <-refusals:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func (i *informer) newShared(refusals chan<- error) (cache.SharedIndexInformer, error) {
+	tweak := func(o *metav1.ListOptions) { o.LabelSelector = selector }
+	var shared cache.SharedIndexInformer
+	if metadataOnly[i.kind] {
+		shared = metadatainformer.NewFilteredMetadataInformer(i.clients.Metadata, i.key.resource, i.key.namespace, 0, cache.Indexers{}, tweak).Informer()
+	} else {
+		shared = dynamicinformer.NewFilteredDynamicInformer(i.clients.Dynamic, i.key.resource, i.key.namespace, 0, cache.Indexers{}, tweak).Informer()
+	}
+	if err := shared.SetTransform(trim); err != nil {
+		return nil, fmt.Errorf("watch of %s: %w", i.kind, err)
+	}
+	if err := shared.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		if !isRefusal(err) {
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+			return
 		}
-	}()
-	return inf, nil
+		select {
+		case refusals <- err:
+		default:
+		}
+	}); err != nil {
+		return nil, fmt.Errorf("watch of %s: %w", i.kind, err)
+	}
+	if _, err := shared.AddEventHandler(i.tracker.handler(i.kind)); err != nil {
+		return nil, fmt.Errorf("watch of %s: %w", i.kind, err)
+	}
+	return shared, nil
+}
+
+// isRefusal tells whether trying again at once is of no use.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// enter notes that the watch stands, or, with nil, that it doesn't.
+func (i *informer) enter(shared cache.SharedIndexInformer) {
+	i.mu.Lock()
+	i.shared = shared
+	i.mu.Unlock()
+	i.once.Do(func() { close(i.settled) })
 }
 
 // handler wakes owners.
@@ -191,22 +268,6 @@ func lastSuccess(obj *unstructured.Unstructured) string {
 	return at
 }
 
-func (i *informer) fail(err error) {
-	i.mu.Lock()
-	i.err = err
-	i.mu.Unlock()
-	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-		i.once.Do(func() { close(i.settled) })
-	}
-}
-
-func (i *informer) succeed() {
-	i.mu.Lock()
-	i.err = nil
-	i.mu.Unlock()
-	i.once.Do(func() { close(i.settled) })
-}
-
 // settle waits until the watch stands or cannot stand.
 func (i *informer) settle(ctx context.Context) error {
 	timer := time.NewTimer(settleTimeout)
@@ -221,39 +282,40 @@ func (i *informer) settle(ctx context.Context) error {
 	}
 }
 
-// watching tells whether the cache can be believed.
-func (i *informer) watching() bool {
-	if !i.shared.HasSynced() {
-		return false
+// watch returns what is watched; nil where there is nothing to believe.
+func (i *informer) watch() cache.SharedIndexInformer {
+	if i == nil {
+		return nil
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return !apierrors.IsForbidden(i.err)
+	return i.shared
 }
 
 // still tells whether the object is as it was verified, as far as the watch knows.
 func (i *informer) still(ref Ref, v verification) bool {
-	if i == nil || !i.watching() {
+	shared := i.watch()
+	if shared == nil {
 		return false
 	}
-	obj := i.get(ref.Namespace, ref.Name)
+	obj := cached(shared, ref)
 	switch {
 	case v.absent:
 		return obj == nil
 	case obj == nil:
-		return older(i.shared.LastSyncResourceVersion(), v.version)
+		return older(shared.LastSyncResourceVersion(), v.version)
 	default:
 		return fingerprintOf(obj) == v.print || older(obj.GetResourceVersion(), v.version)
 	}
 }
 
-// get returns the cached object; nil where there is none.
-func (i *informer) get(namespace, name string) metav1.Object {
-	key := name
-	if namespace != "" {
-		key = namespace + "/" + name
+// cached returns the object as the watch has it; nil where there is none.
+func cached(shared cache.SharedIndexInformer, ref Ref) metav1.Object {
+	key := ref.Name
+	if ref.Namespace != "" {
+		key = ref.Namespace + "/" + ref.Name
 	}
-	obj, ok, err := i.shared.GetStore().GetByKey(key)
+	obj, ok, err := shared.GetStore().GetByKey(key)
 	if err != nil || !ok {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -79,6 +80,8 @@ type Tracker struct {
 	namespaces []string
 	log        logr.Logger
 	wake       func(Owner)
+	limit      int           // of watches, as far as tenants go
+	retry      time.Duration // after which a watch that was refused is tried again
 
 	mu        sync.Mutex
 	stop      context.Context
@@ -90,21 +93,22 @@ type Tracker struct {
 // all), until ctx ends. It calls wake for the owner of an object that changed.
 func NewTracker(ctx context.Context, pool *identity.Pool, namespaces []string, log logr.Logger, wake func(Owner)) *Tracker {
 	return &Tracker{
-		pool: pool, namespaces: namespaces, log: log, wake: wake, stop: ctx,
+		pool: pool, namespaces: namespaces, log: log, wake: wake, stop: ctx, limit: maxInformers, retry: firstRetry,
 		owners: map[Owner]*ownerState{}, informers: map[informerKey]*informer{},
 	}
 }
 
-// Watch makes sure that changes of the kinds' objects wake their owners, and
-// waits until the watches are established, or known to be forbidden.
-func (t *Tracker) Watch(ctx context.Context, id identity.Identity, kinds []*meta.RESTMapping) error {
+// Watch makes sure that changes of the objects wake their owners, and waits
+// until the watches are established, or known to be refused. They last until
+// Retain says that the owner has no such objects, or Forget.
+func (t *Tracker) Watch(ctx context.Context, owner Owner, id identity.Identity, refs []Ref) error {
+	clients, err := t.pool.For(id)
+	if err != nil {
+		return err
+	}
 	var started []*informer
-	for _, mapping := range kinds {
-		infs, err := t.start(id, mapping) //nolint:contextcheck // a watch outlives the call that starts it
-		if err != nil {
-			return err
-		}
-		started = append(started, infs...)
+	for _, ref := range refs {
+		started = append(started, t.start(clients, owner, ref)...) //nolint:contextcheck // a watch outlives the call that starts it
 	}
 	for _, inf := range started {
 		if err := inf.settle(ctx); err != nil {
@@ -200,10 +204,11 @@ func (t *Tracker) Cached(owner *unstructured.Unstructured, id identity.Identity,
 	v, verified := t.state(OwnerOf(owner.GroupVersionKind().GroupKind(), owner)).verified[ref.key()]
 	inf := t.informer(id, ref)
 	t.mu.Unlock()
-	if inf == nil || !inf.watching() || !verified || v.absent {
+	shared := inf.watch()
+	if shared == nil || !verified || v.absent {
 		return nil, false
 	}
-	obj := inf.get(ref.Namespace, ref.Name)
+	obj := cached(shared, ref)
 	if obj == nil || older(obj.GetResourceVersion(), v.version) {
 		return nil, false
 	}
@@ -231,7 +236,7 @@ func (t *Tracker) Retain(owner Owner, id identity.Identity, refs []Ref, basis Ba
 	kinds := map[informerKey]bool{}
 	for _, ref := range refs {
 		keep[ref.key()] = true
-		for _, ns := range t.scopes(ref.Mapping) {
+		for _, ns := range t.scopes(id, ref) {
 			kinds[informerKey{id, ref.Mapping.Resource, ns}] = true
 		}
 	}
@@ -244,6 +249,16 @@ func (t *Tracker) Retain(owner Owner, id identity.Identity, refs []Ref, basis Ba
 	previous := state.kinds
 	state.kinds = kinds
 	t.release(previous)
+}
+
+// Known returns the objects that the owner retains, as far as this process has seen any.
+func (t *Tracker) Known(owner Owner) []Ref {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if state, ok := t.owners[owner]; ok {
+		return slices.Clone(state.refs)
+	}
+	return nil
 }
 
 // Forget drops all that is known of an owner.
@@ -297,14 +312,14 @@ func (t *Tracker) readiness(ctx context.Context, owner Owner, id identity.Identi
 	v, verified := t.state(owner).verified[ref.key()]
 	t.mu.Unlock()
 	var obj metav1.Object
-	if inf != nil && inf.watching() {
-		obj = inf.get(ref.Namespace, ref.Name)
+	if shared := inf.watch(); shared != nil {
+		obj = cached(shared, ref)
 		if verified && !v.absent && ((obj == nil && inf.still(ref, v)) || (obj != nil && older(obj.GetResourceVersion(), v.version))) {
 			return v.ready
 		}
 		if obj == nil {
 			t.await(owner, ref) // before another look: a watch is told of an object before its cache has it
-			obj = inf.get(ref.Namespace, ref.Name)
+			obj = cached(shared, ref)
 		}
 	} else {
 		live, err := t.read(ctx, id, ref)
@@ -335,10 +350,11 @@ func (t *Tracker) Body(id identity.Identity, ref Ref) (*unstructured.Unstructure
 	t.mu.Lock()
 	inf := t.informer(id, ref)
 	t.mu.Unlock()
-	if inf == nil || !inf.watching() {
+	shared := inf.watch()
+	if shared == nil {
 		return nil, false
 	}
-	obj, _ := inf.get(ref.Namespace, ref.Name).(*unstructured.Unstructured)
+	obj, _ := cached(shared, ref).(*unstructured.Unstructured)
 	return obj, true
 }
 

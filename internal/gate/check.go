@@ -59,7 +59,7 @@ const (
 var conditionTypes = []string{
 	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
 	v1alpha1.ConditionAllGatesPassed, v1alpha1.ConditionDrifted, v1alpha1.ConditionRolledBack,
-	v1alpha1.ConditionRolloutPaused, v1alpha1.ConditionInitialized, v1alpha1.ConditionDeployed,
+	v1alpha1.ConditionRolloutPaused, v1alpha1.ConditionChartStale, v1alpha1.ConditionInitialized, v1alpha1.ConditionDeployed,
 	v1alpha1.ConditionReleaseFailed, v1alpha1.ConditionIrreconcilable, v1alpha1.ConditionPaused,
 }
 

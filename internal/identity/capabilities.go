@@ -15,8 +15,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// capabilities is what the API server was last found to be and serve.
-type capabilities struct {
+// served is what the API server was last found to be and serve.
+type served struct {
+	config    *rest.Config
+	http      *http.Client
+	discovery discovery.DiscoveryInterface
+
 	mu    sync.Mutex
 	known *chartutil.Capabilities
 	etag  string // of the list of APIs
@@ -28,26 +32,30 @@ type capabilities struct {
 // conditional request, that its list of APIs is the same. Calls that wait for
 // each other share a request.
 func (c *Clients) Capabilities(ctx context.Context) (*chartutil.Capabilities, error) {
+	return c.served.capabilities(ctx)
+}
+
+func (s *served) capabilities(ctx context.Context) (*chartutil.Capabilities, error) {
 	arrived := time.Now()
-	c.capabilities.mu.Lock()
-	defer c.capabilities.mu.Unlock()
-	if c.capabilities.known != nil && c.capabilities.asked.After(arrived) {
-		return c.capabilities.known.Copy(), nil // asked for by somebody who came after this call
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known != nil && s.asked.After(arrived) {
+		return s.known.Copy(), nil // asked for by somebody who came after this call
 	}
 	asked := time.Now()
-	etag, same, err := c.listOfAPIs(ctx, c.capabilities.etag)
+	etag, same, err := s.listOfAPIs(ctx, s.etag)
 	if err != nil {
 		return nil, fmt.Errorf("API versions that the server serves: %w", err)
 	}
-	if same && c.capabilities.known != nil {
-		c.capabilities.asked = asked
-		return c.capabilities.known.Copy(), nil
+	if same && s.known != nil {
+		s.asked = asked
+		return s.known.Copy(), nil
 	}
-	version, err := c.discovery.ServerVersion()
+	version, err := s.discovery.ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("version of the API server: %w", err)
 	}
-	groups, resources, err := c.discovery.ServerGroupsAndResources()
+	groups, resources, err := s.discovery.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("API versions that the server serves: %w", err)
 	}
@@ -66,19 +74,19 @@ func (c *Clients) Capabilities(ctx context.Context) (*chartutil.Capabilities, er
 			}
 		}
 	}
-	c.capabilities.known = &chartutil.Capabilities{
+	s.known = &chartutil.Capabilities{
 		APIVersions: versions,
 		KubeVersion: chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
 		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
 	}
-	c.capabilities.etag, c.capabilities.asked = etag, asked
-	return c.capabilities.known.Copy(), nil
+	s.etag, s.asked = etag, asked
+	return s.known.Copy(), nil
 }
 
 // listOfAPIs asks whether the list of APIs is the one with the given tag, and
 // returns the tag it has. A server that tags nothing has a new list each time.
-func (c *Clients) listOfAPIs(ctx context.Context, etag string) (string, bool, error) {
-	base, _, err := rest.DefaultServerUrlFor(c.Config)
+func (s *served) listOfAPIs(ctx context.Context, etag string) (string, bool, error) {
+	base, _, err := rest.DefaultServerUrlFor(s.config)
 	if err != nil {
 		return "", false, err
 	}
@@ -90,7 +98,7 @@ func (c *Clients) listOfAPIs(ctx context.Context, etag string) (string, bool, er
 	if etag != "" {
 		req.Header.Set("If-None-Match", etag)
 	}
-	resp, err := c.http.Do(req)
+	resp, err := s.http.Do(req)
 	if err != nil {
 		return "", false, err
 	}

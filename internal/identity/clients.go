@@ -5,10 +5,8 @@ package identity
 
 import (
 	"fmt"
-	"net/http"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -17,7 +15,8 @@ import (
 )
 
 // Clients holds the API clients of one identity. They share one HTTP transport
-// and are safe for concurrent use.
+// and are safe for concurrent use. What the API server serves is asked by the
+// operator's clients, for all identities: it is the same for everybody.
 type Clients struct {
 	// Identity the clients act as.
 	Identity Identity
@@ -32,22 +31,16 @@ type Clients struct {
 	// Kubernetes reads and writes built-in kinds.
 	Kubernetes kubernetes.Interface
 
-	http      *http.Client
-	discovery discovery.DiscoveryInterface
-
-	capabilities capabilities
+	served *served
 }
 
 // newClients makes the clients of one identity from the operator's own config.
-func newClients(base *rest.Config, id Identity) (*Clients, error) {
+// The operator's own clients are nil only when it is they that are made.
+func newClients(base *rest.Config, id Identity, operator *Clients) (*Clients, error) {
 	cfg := id.Config(base)
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("HTTP client for %s: %w", id, err)
-	}
-	mapper, err := apiutil.NewDynamicRESTMapper(cfg, httpClient)
-	if err != nil {
-		return nil, fmt.Errorf("REST mapper for %s: %w", id, err)
 	}
 	dyn, err := dynamic.NewForConfigAndClient(cfg, httpClient)
 	if err != nil {
@@ -61,14 +54,14 @@ func newClients(base *rest.Config, id Identity) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", id, err)
 	}
-	return &Clients{
-		Identity:   id,
-		Config:     cfg,
-		Mapper:     mapper,
-		Dynamic:    dyn,
-		Metadata:   md,
-		Kubernetes: kube,
-		http:       httpClient,
-		discovery:  kube.Discovery(),
-	}, nil
+	c := &Clients{Identity: id, Config: cfg, Dynamic: dyn, Metadata: md, Kubernetes: kube}
+	if operator != nil {
+		c.Mapper, c.served = operator.Mapper, operator.served
+		return c, nil
+	}
+	if c.Mapper, err = apiutil.NewDynamicRESTMapper(cfg, httpClient); err != nil {
+		return nil, fmt.Errorf("REST mapper: %w", err)
+	}
+	c.served = &served{config: cfg, http: httpClient, discovery: kube.Discovery()}
+	return c, nil
 }

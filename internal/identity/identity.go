@@ -8,6 +8,9 @@
 package identity
 
 import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 )
 
@@ -24,6 +27,18 @@ type Identity struct {
 // Operator is the operator's own identity.
 var Operator = Identity{}
 
+// ServiceAccount returns the identity of a ServiceAccount. The name has to be one
+// that a ServiceAccount can have: anything else could be read as somebody else.
+func ServiceAccount(namespace, name string) (Identity, error) {
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return Identity{}, fmt.Errorf("%q is no name of a ServiceAccount: %s", name, problems[0])
+	}
+	if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+		return Identity{}, fmt.Errorf("%q is no name of a namespace: %s", namespace, problems[0])
+	}
+	return Identity{Namespace: namespace, ServiceAccount: name}, nil
+}
+
 // IsOperator tells whether requests are made with the operator's own rights.
 func (i Identity) IsOperator() bool { return i == Operator }
 
@@ -35,17 +50,15 @@ func (i Identity) String() string {
 	return "system:serviceaccount:" + i.Namespace + ":" + i.ServiceAccount
 }
 
-// Config returns a copy of base that acts as the identity.
+// Config returns a copy of base that acts as the identity. Groups are not named:
+// the API server puts a ServiceAccount into those it belongs to by itself, so the
+// operator needs the right to impersonate ServiceAccounts, and no right to
+// impersonate groups.
 func (i Identity) Config(base *rest.Config) *rest.Config {
 	cfg := rest.CopyConfig(base)
 	if !i.IsOperator() {
 		cfg.Impersonate = rest.ImpersonationConfig{
 			UserName: i.String(),
-			Groups: []string{
-				"system:serviceaccounts",
-				"system:serviceaccounts:" + i.Namespace,
-				"system:authenticated",
-			},
 		}
 	}
 	return cfg

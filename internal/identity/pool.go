@@ -32,7 +32,14 @@ func NewPool(base *rest.Config) *Pool {
 func (p *Pool) For(id Identity) (*Clients, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if id.IsOperator() && p.operator != nil {
+	if p.operator == nil {
+		c, err := newClients(p.base, Operator, nil)
+		if err != nil {
+			return nil, err
+		}
+		p.operator = c
+	}
+	if id.IsOperator() {
 		return p.operator, nil
 	}
 	if kept, ok := p.others.Get(id); ok {
@@ -40,14 +47,10 @@ func (p *Pool) For(id Identity) (*Clients, error) {
 			return c, nil
 		}
 	}
-	c, err := newClients(p.base, id)
+	c, err := newClients(p.base, id, p.operator)
 	if err != nil {
 		return nil, err
 	}
-	if id.IsOperator() {
-		p.operator = c
-	} else {
-		p.others.Add(id, c)
-	}
+	p.others.Add(id, c)
 	return c, nil
 }

@@ -25,7 +25,7 @@ type body struct {
 	mu      sync.Mutex
 	version string
 	keys    []string
-	// object is nil for Secrets, and for ConfigMaps of which only the keys were asked for.
+	// object is nil where only the keys were asked for.
 	object *unstructured.Unstructured
 }
 
@@ -73,7 +73,7 @@ func (w *watch) keys(ctx context.Context, name, version string) ([]string, error
 	return b.keys, nil
 }
 
-// object returns the ConfigMap in that version, or a newer one.
+// object returns the ConfigMap or Secret in that version, or a newer one.
 func (w *watch) object(ctx context.Context, name, version string) (*unstructured.Unstructured, error) {
 	b := w.bodies.of(name)
 	b.mu.Lock()

@@ -59,10 +59,12 @@ func (u use) target() target {
 
 // ownerState is what is kept of one owner.
 type ownerState struct {
-	// uses are the objects its gates look at, with the epoch in which each was last read or named.
+	// uses are the objects it looks at, with the epoch in which each was last read or named.
 	uses map[use]int
 	// told are those that Refer named.
 	told map[use]bool
+	// contents are those that were read for chart and values since then.
+	contents map[use]bool
 	// epoch counts the calls of Refer.
 	epoch int
 }
@@ -71,7 +73,7 @@ type ownerState struct {
 func (i *Inputs) state(owner dependents.Owner) *ownerState {
 	s, ok := i.owners[owner]
 	if !ok {
-		s = &ownerState{uses: map[use]int{}}
+		s = &ownerState{uses: map[use]int{}, contents: map[use]bool{}}
 		i.owners[owner] = s
 	}
 	return s

@@ -67,15 +67,14 @@ func (i *Inputs) For(id identity.Identity, owner dependents.Owner) gate.Reader {
 
 // Refer says that the gates of the owner, which is served as the identity, look
 // at exactly these objects: changes of others do not wake it any more, and
-// watches that nobody needs end. Call it before each evaluation; it makes no
-// request. With no objects it is the same as Forget.
+// watches that nobody needs end. What was read since the last call stays, be it
+// by a gate or for chart and values. Call it before each evaluation; it makes no request.
 func (i *Inputs) Refer(owner dependents.Owner, id identity.Identity, refs []gate.Ref) {
-	if len(refs) == 0 {
-		i.Forget(owner)
-		return
-	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if _, known := i.owners[owner]; !known && len(refs) == 0 {
+		return
+	}
 	state := i.state(owner)
 	told := make(map[use]bool, len(refs))
 	for _, ref := range refs {
@@ -85,15 +84,19 @@ func (i *Inputs) Refer(owner dependents.Owner, id identity.Identity, refs []gate
 		i.add(owner, state, u)
 	}
 	for u, epoch := range state.uses {
-		if !told[u] && (state.told[u] || epoch < state.epoch) {
+		if !told[u] && !state.contents[u] && (state.told[u] || epoch < state.epoch) {
 			i.remove(owner, state, u)
 		}
 	}
 	state.told = told
+	clear(state.contents)
 	state.epoch++
+	if len(state.uses) == 0 {
+		delete(i.owners, owner)
+	}
 }
 
-// Forget drops all that is known of the owner. Call it when the owner is gone, or has no gates to ask.
+// Forget drops all that is known of the owner. Call it when the owner is gone.
 func (i *Inputs) Forget(owner dependents.Owner) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

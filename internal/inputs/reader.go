@@ -24,11 +24,13 @@ import (
 	"github.com/chartgate/chartgate/internal/identity"
 )
 
-// reader reads for the gates of one owner.
+// reader reads for one owner.
 type reader struct {
 	inputs *Inputs
 	id     identity.Identity
 	owner  dependents.Owner
+	// contents is true where it does not read for the owner's gates, but for its chart and values.
+	contents bool
 }
 
 var _ gate.Reader = reader{}
@@ -140,7 +142,7 @@ func (r reader) view(ctx context.Context, ref gate.Ref) (view, error) {
 		return view{}, err
 	}
 	v := view{key: u.watch(), clients: clients, mapping: mapping}
-	if v.watch = r.inputs.use(r.owner, u, mapping, clients); v.watch == nil {
+	if v.watch = r.use(u, mapping, clients); v.watch == nil {
 		return v, nil
 	}
 	store, err := v.watch.wait(ctx, &r.owner)
@@ -148,12 +150,17 @@ func (r reader) view(ctx context.Context, ref gate.Ref) (view, error) {
 	return v, err
 }
 
-// use notes that the owner's gates look at the object, and returns the watch of
-// it, which it starts if there is none. Past the bound it returns nil.
-func (i *Inputs) use(owner dependents.Owner, u use, mapping *meta.RESTMapping, clients *identity.Clients) *watch {
+// use notes that the owner looks at the object, and returns the watch of it,
+// which it starts if there is none. Past the bound it returns nil.
+func (r reader) use(u use, mapping *meta.RESTMapping, clients *identity.Clients) *watch {
+	i := r.inputs
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.add(owner, i.state(owner), u)
+	state := i.state(r.owner)
+	i.add(r.owner, state, u)
+	if r.contents {
+		state.contents[u] = true
+	}
 	key := u.watch()
 	if w, ok := i.watches[key]; ok {
 		return w

@@ -4,9 +4,6 @@
 package plan
 
 import (
-	"encoding/base64"
-	"encoding/json"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -33,20 +30,8 @@ func newNeedles() *needles { return &needles{values: map[string]bool{}} }
 
 // add takes up a value, and the forms in which other texts may hold it.
 func (n *needles) add(value string) {
-	n.put(value)
-	n.put(strings.TrimSpace(value))
-	n.put(base64.StdEncoding.EncodeToString([]byte(value)))
-	n.put(url.QueryEscape(value))
-	n.put(url.PathEscape(value))
-	if quoted, err := json.Marshal(value); err == nil {
-		n.put(strings.Trim(string(quoted), `"`))
-	}
-	if strings.Contains(value, "\n") {
-		for line := range strings.Lines(value) {
-			if line = strings.TrimSpace(line); len(line) >= minLine {
-				n.put(line)
-			}
-		}
+	for _, form := range Forms(value) {
+		n.put(form)
 	}
 }
 

@@ -18,14 +18,15 @@ type Plan struct {
 	// Added, Changed, Removed and Unchanged count objects.
 	Added, Changed, Removed, Unchanged int
 	// Diff of the rendered manifests, in unified format, object by object. What
-	// Secrets hold is redacted, in Secrets and wherever else it occurs.
+	// Secrets hold, and other secrets that were named, is redacted wherever it occurs.
 	Diff string
 }
 
 // New returns the plan of the change with the digest, from the manifest that is
-// released (empty if none is) to the one that would be. An error says which of
-// the two can't be read, and quotes nothing of it.
-func New(digest, released, pending string) (Plan, error) {
+// released (empty if none is) to the one that would be. What Secrets in them
+// hold does not show, nor do the other secrets that are given. An error says
+// which of the two can't be read, and quotes nothing of it.
+func New(digest, released, pending string, secrets ...string) (Plan, error) {
 	before, err := parse(released)
 	if err != nil {
 		return Plan{}, fmt.Errorf("the released manifest: %w", err)
@@ -35,7 +36,7 @@ func New(digest, released, pending string) (Plan, error) {
 		return Plan{}, fmt.Errorf("the pending manifest: %w", err)
 	}
 	p := Plan{Digest: digest}
-	secrets := collect(before, after)
+	hidden := collect(secrets, before, after)
 	var out strings.Builder
 	for _, pair := range match(before, after) {
 		switch kind := pair.change(); kind {
@@ -49,7 +50,7 @@ func New(digest, released, pending string) (Plan, error) {
 			p.Unchanged++
 			continue
 		}
-		out.WriteString(pair.diff(secrets))
+		out.WriteString(pair.diff(hidden))
 	}
 	p.Diff = out.String()
 	return p, nil

@@ -258,3 +258,14 @@ func TestOnlyThePlanOfThisOwnerIsOurs(t *testing.T) {
 		}
 	}
 }
+
+func TestNamedSecretsDoNotShow(t *testing.T) {
+	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  url: postgres://admin:WORD@db\n  open: plain\n"
+	p, err := New("d", strings.ReplaceAll(manifest, "WORD", "first-canary"), strings.ReplaceAll(manifest, "WORD", "second-canary"), "first-canary", "second-canary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(p.Diff, "canary") || p.Changed != 1 {
+		t.Errorf("%d changed:\n%s", p.Changed, p.Diff)
+	}
+}

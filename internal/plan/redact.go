@@ -111,9 +111,12 @@ func cover(value, was any, secrets *needles) any {
 	return out
 }
 
-// collect finds what the Secrets among the objects hold.
-func collect(lists ...[]object) *needles {
+// collect finds what the Secrets among the objects hold, and adds other secrets.
+func collect(others []string, lists ...[]object) *needles {
 	found := newNeedles()
+	for _, secret := range others {
+		found.add(secret)
+	}
 	for _, objects := range lists {
 		for _, o := range objects {
 			found.search(o.body)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -35,8 +35,8 @@ import (
 	"github.com/chartgate/chartgate/internal/translate"
 )
 
-// Options of the reconciler of one kind. All fields but Overrides, Gates,
-// AllowCrossNamespaceRefs, Selector and Clock are required.
+// Options of the reconciler of one kind. All fields but Overrides, ServiceAccount,
+// Gates, AllowCrossNamespaceRefs, CheckInterval, Selector and Clock are required.
 type Options struct {
 	// GroupVersionKind of the resources.
 	GroupVersionKind schema.GroupVersionKind
@@ -45,6 +45,9 @@ type Options struct {
 	Overrides  map[string]any
 	// Source of the chart.
 	Source chartsource.Source
+	// ServiceAccount of a resource's own namespace that serves it where it names none. Empty: the operator
+	// itself. For kinds whose charts are chosen by whoever writes a resource it has to be set.
+	ServiceAccount string
 	// GateSet judges gates; Gates are those of the kind, put before a resource's own.
 	// Inputs read what they look at.
 	GateSet *gate.Set
@@ -52,6 +55,9 @@ type Options struct {
 	Inputs  *inputs.Inputs
 	// AllowCrossNamespaceRefs lets the gates refer to objects in any namespace.
 	AllowCrossNamespaceRefs bool
+	// CheckInterval is what a resource itself says of the checkInterval of all its gates, in seconds; 0
+	// for nothing. Nil for kinds whose resources say nothing.
+	CheckInterval func(*unstructured.Unstructured) int32
 	// Selector of the resources; nil selects all.
 	Selector *metav1.LabelSelector
 	// Period after which a resource is looked at again. 0 turns that off.
@@ -67,8 +73,8 @@ type Options struct {
 	Wakes   *Wakes
 	// Recorder of events.
 	Recorder record.EventRecorder
-	// Discovery of the API server.
-	Discovery discovery.DiscoveryInterface
+	// Kubernetes is asked about the API server, ServiceAccounts and namespaces, as the operator.
+	Kubernetes kubernetes.Interface
 	// Clock tells the time. Default: the real one.
 	Clock clock.PassiveClock
 }
@@ -92,21 +98,24 @@ func Setup(mgr manager.Manager, o Options) error {
 		return err
 	}
 	change := changeHook{engine: o.Engine, timeout: o.Timeout}
+	change.placer, _ = o.Source.(chartsource.Placer)
 	plans := newPlans(mgr.GetClient(), mgr.GetAPIReader(), o.Inputs)
 	r := &Reconciler{
-		gvk: o.GroupVersionKind, cache: mgr.GetCache(), plugin: plugin, change: change,
+		gvk: o.GroupVersionKind, cache: mgr.GetCache(), plugin: plugin, change: change, engine: o.Engine,
+		acting: acting{account: o.ServiceAccount, core: o.Kubernetes.CoreV1()},
 		hooks: []PreReconcile{
 			translateHook{o.Translator, o.Overrides},
-			chartHook{o.Source},
+			valuesHook{o.Inputs},
+			chartHook{o.Source, o.Inputs},
 			change,
 			gateHook{
 				set: o.GateSet, gates: o.Gates, inputs: o.Inputs, plans: plans,
-				crossNamespace: o.AllowCrossNamespaceRefs, clock: o.Clock,
+				crossNamespace: o.AllowCrossNamespaceRefs, clock: o.Clock, interval: o.CheckInterval,
 			},
 		},
 		inputs: o.Inputs, plans: plans,
-		sourceHooks: 2, client: mgr.GetClient(),
-		reserved: &reservedFields{gvk: o.GroupVersionKind, client: o.Discovery.OpenAPIV3()},
+		sourceHooks: 3, client: mgr.GetClient(),
+		reserved: &reservedFields{gvk: o.GroupVersionKind, client: o.Kubernetes.Discovery().OpenAPIV3()},
 		selector: selector, tracker: o.Tracker, writer: status.NewWriter(mgr.GetClient()), waits: newWaits(),
 		recorder: o.Recorder, period: o.Period, clock: o.Clock,
 	}

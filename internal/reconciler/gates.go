@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
-	"github.com/chartgate/chartgate/internal/dependents"
 	"github.com/chartgate/chartgate/internal/gate"
 	"github.com/chartgate/chartgate/internal/inputs"
 	"github.com/chartgate/chartgate/internal/status"
@@ -44,15 +44,21 @@ type gateHook struct {
 	plans          *plans
 	crossNamespace bool
 	clock          clock.PassiveClock
+	// interval is what a resource itself says of the checkInterval of all its gates, in seconds; 0 for
+	// nothing. Nil for kinds whose resources say nothing.
+	interval func(*unstructured.Unstructured) int32
 }
 
 func (h gateHook) PreReconcile(ctx context.Context, req *Request) error {
-	owner := dependents.OwnerOf(req.Object.GroupVersionKind().GroupKind(), req.Object)
+	owner := req.owner()
 	gates, ignored := gate.Merge(h.gates, req.Spec.Gates)
+	if h.interval != nil {
+		gates = withInterval(gates, h.interval(req.Object))
+	}
 	g := &Gating{Ignored: ignored}
 	req.Gating = g
 	if len(gates) == 0 {
-		h.inputs.Forget(owner)
+		h.inputs.Refer(owner, req.Identity, nil)
 		return nil
 	}
 	// What is applied already is put back ungated, as after a helm uninstall by hand.
@@ -77,6 +83,18 @@ func (h gateHook) PreReconcile(ctx context.Context, req *Request) error {
 	g.Fault = h.fault(gates)
 	req.Held = g.Gated && !gate.Open(g.Decisions)
 	return nil
+}
+
+// withInterval returns the gates with this checkInterval; as they are for 0.
+func withInterval(gates []v1alpha1.Gate, seconds int32) []v1alpha1.Gate {
+	if seconds == 0 {
+		return gates
+	}
+	gates = slices.Clone(gates)
+	for i := range gates {
+		gates[i].CheckInterval = &seconds
+	}
+	return gates
 }
 
 // fault says which of the mandatory gates are wrong as they are written.

@@ -5,6 +5,7 @@ package reconciler
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +34,7 @@ func (r *Reconciler) altersNothing(ctx context.Context, req *Request) bool {
 func (r *Reconciler) hold(ctx context.Context, req *Request) (reconcile.Result, error) {
 	b := r.builder(req).Pending(req.Change.Digest())
 	message := req.Gating.waiting()
-	recheck := req.Gating.recheck()
+	recheck := time.Duration(0)
 	if req.Gating.awaitsApproval() {
 		if left := r.backsOff(req); left > 0 {
 			return r.repairOnly(ctx, req, left) // it can't be rendered yet
@@ -80,7 +81,7 @@ func (r *Reconciler) plan(ctx context.Context, req *Request) (failure, err error
 		return failure, nil
 	}
 	r.waits.clear(req.Object.GetUID())
-	return nil, r.plans.publish(ctx, req, plan.Current, plan.Manifest)
+	return nil, r.plans.publish(ctx, req, plan)
 }
 
 // settle ends what was held: the plan goes, and of the approvals those of what is applied stay.

@@ -6,7 +6,6 @@ package reconciler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/chartsource"
+	"github.com/chartgate/chartgate/internal/dependents"
 	"github.com/chartgate/chartgate/internal/identity"
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/translate"
@@ -33,11 +33,16 @@ type Request struct {
 	Status v1alpha1.CommonStatus
 	// Inherited is true when another Helm operator served the resource until now.
 	Inherited bool
-	// Identity that serves the resource.
+	// Identity that serves the resource: it reads and writes the release and its objects, and reads what
+	// gates and values refer to. The resource itself is the operator's: its status, finalizer, events and plan.
 	Identity identity.Identity
+	// Nobody is true when it can't be told who serves the resource. Identity means nothing then.
+	Nobody bool
 
-	// Values for the chart. Set by the translate hook.
+	// Values for the chart. Set by the translate hook, and added to by the values hook.
 	Values map[string]any
+	// Secret names the values that are from Secrets, each by its keys. Set by the values hook.
+	Secret [][]string
 	// Scale is the number of replicas that is no part of the change; nil for kinds without. Set by the translate hook.
 	Scale *release.Scale
 	// Data is what the resource keeps beyond its release; nil for kinds without. Set by the translate hook.
@@ -55,8 +60,22 @@ type Request struct {
 	Held   bool
 }
 
+// owner is the resource as watches name it.
+func (r *Request) owner() dependents.Owner {
+	return dependents.OwnerOf(r.Object.GroupVersionKind().GroupKind(), r.Object)
+}
+
+// recheck is when the resource has to be looked at again though no watch reports a change; 0 for never.
+func (r *Request) recheck() time.Duration {
+	if r.Chart == nil {
+		return r.Gating.recheck()
+	}
+	return sooner(r.Gating.recheck(), r.Chart.Recheck)
+}
+
 // PreReconcile is a hook that runs before anything is released. A stallError
-// makes the resource Stalled; any other error is retried.
+// makes the resource Stalled, a sourceError says itself what comes of it; any
+// other error is retried.
 type PreReconcile interface {
 	PreReconcile(ctx context.Context, req *Request) error
 }
@@ -95,21 +114,10 @@ func (h translateHook) PreReconcile(_ context.Context, req *Request) error {
 	return nil
 }
 
-// chartHook finds the chart.
-type chartHook struct{ source chartsource.Source }
-
-func (h chartHook) PreReconcile(ctx context.Context, req *Request) error {
-	c, err := h.source.Resolve(ctx, req.Object)
-	if err != nil {
-		return fmt.Errorf("chart of %s/%s: %w", req.Object.GetNamespace(), req.Object.GetName(), err)
-	}
-	req.Chart = c
-	return nil
-}
-
 // changeHook makes the change and finds out whether it is released already.
 type changeHook struct {
 	engine  *release.Engine
+	placer  chartsource.Placer // nil for kinds whose releases are where their resources are
 	timeout time.Duration
 }
 
@@ -134,9 +142,9 @@ func (h changeHook) open(ctx context.Context, req *Request) error {
 	if err != nil {
 		return err
 	}
+	change.Values, change.Secret, change.Scale = req.Values, req.Secret, req.Scale
 	if req.Chart != nil {
-		change.Chart, change.ChartDigest, change.Values = req.Chart.Chart, req.Chart.Digest, req.Values
-		change.Scale = req.Scale
+		change.Chart, change.ChartDigest = req.Chart.Chart, req.Chart.Digest
 		if change, err = change.WithDigest(); err != nil {
 			return &stallError{reason: v1alpha1.ReasonInvalidValues, err: err}
 		}
@@ -151,38 +159,62 @@ func (h changeHook) open(ctx context.Context, req *Request) error {
 
 // change is the part of a change that does not need a chart.
 func (h changeHook) change(ctx context.Context, req *Request) (release.Change, error) {
+	// Who may write the status may not choose where the operator writes, so the namespace is not taken from there.
 	c := release.Change{
-		Owner: req.Object, Identity: req.Identity,
-		Name: req.Status.ReleaseName, Namespace: req.Status.ReleaseNamespace,
-		Settings:     release.Settings{Timeout: h.timeout, MaxHistory: defaultMaxHistory, Adopt: adopts(req)},
+		Owner: req.Object, Identity: req.Identity, Namespace: req.Object.GetNamespace(),
+		Settings:     h.settings(req),
 		Written:      req.Status.History,
 		Data:         req.Data,
 		KeepRollback: keepsRollback(req),
 	}
-	if settings := req.Spec.Release; settings != nil {
-		c.Settings.DisableHooks, c.Settings.Drift = settings.DisableHooks, settings.Drift
-		if settings.Timeout != nil && settings.Timeout.Duration > 0 {
-			c.Settings.Timeout = settings.Timeout.Duration
-		}
-		if settings.MaxHistory != nil {
-			c.Settings.MaxHistory = int(*settings.MaxHistory)
-		}
+	if err := h.place(req, &c); err != nil {
+		return c, &stallError{reason: v1alpha1.ReasonInvalidValues, err: err}
 	}
-	if c.Namespace == "" {
-		c.Namespace = req.Object.GetNamespace()
+	owner := req.owner()
+	if c.Name = req.Status.ReleaseName; req.Status.Revision > 0 && slices.Contains(release.Names(owner, c.Namespace), c.Name) {
+		return c, nil
 	}
-	gk := req.Object.GroupVersionKind().GroupKind()
-	if !slices.Contains(release.Names(gk, req.Object.GetName()), c.Name) {
-		name, err := h.engine.ReleaseName(ctx, req.Object, req.Identity, c.Namespace)
-		if err != nil {
-			return c, err
-		}
-		if name == "" {
-			return c, &stallError{reason: v1alpha1.ReasonOwnershipConflict, err: errors.New("every name this release could have is taken by a release of another kind")}
-		}
-		c.Name = name
+	// Nothing was released yet, so that the name may be taken by now; or the status was lost.
+	name, err := h.engine.ReleaseName(ctx, owner, req.Identity, c.Namespace)
+	if err != nil {
+		return c, err
 	}
+	if name == "" {
+		return c, &stallError{reason: v1alpha1.ReasonOwnershipConflict, err: errors.New("every name this release could have is taken by a release of another resource")}
+	}
+	c.Name = name
 	return c, nil
+}
+
+// place puts the release where its resource says, if its kind's may.
+func (h changeHook) place(req *Request, c *release.Change) error {
+	if h.placer == nil {
+		return nil
+	}
+	where, err := h.placer.Place(req.Object)
+	if err != nil || where.Namespace == "" || where.Namespace == c.Namespace {
+		return err
+	}
+	if req.Identity.IsOperator() {
+		return errors.New("only what a ServiceAccount serves may go into another namespace: set spec.release.serviceAccountName")
+	}
+	c.Namespace, c.Settings.CreateNamespace = where.Namespace, where.Create
+	return nil
+}
+
+// settings of the release.
+func (h changeHook) settings(req *Request) release.Settings {
+	out := release.Settings{Timeout: h.timeout, MaxHistory: defaultMaxHistory, Adopt: adopts(req)}
+	if own := req.Spec.Release; own != nil {
+		out.DisableHooks, out.Drift = own.DisableHooks, own.Drift
+		if own.Timeout != nil && own.Timeout.Duration > 0 {
+			out.Timeout = own.Timeout.Duration
+		}
+		if own.MaxHistory != nil {
+			out.MaxHistory = int(*own.MaxHistory)
+		}
+	}
+	return out
 }
 
 // adopts tells whether a release that has no owner is to be taken over: when

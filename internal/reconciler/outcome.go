@@ -69,7 +69,7 @@ func (r *Reconciler) succeeded(ctx context.Context, req *Request, buffer *status
 	if err := r.write(ctx, req, b); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: sooner(r.period, req.Gating.recheck())}, nil
+	return reconcile.Result{RequeueAfter: r.period}, nil
 }
 
 // handled notes which requests by annotation were acted on.
@@ -112,8 +112,8 @@ func (r *Reconciler) observe(ctx context.Context, req *Request, b *status.Builde
 	if err != nil {
 		return dependents.Readiness{}, err
 	}
-	r.tracker.Retain(r.owner(req), req.Identity, refs, req.Session.Basis())
-	return r.tracker.Readiness(ctx, r.owner(req), req.Identity, refs), nil
+	r.tracker.Retain(req.owner(), req.Identity, refs, req.Session.Basis())
+	return r.tracker.Readiness(ctx, req.owner(), req.Identity, refs), nil
 }
 
 func (r *Reconciler) reportRepair(req *Request, out release.Outcome) {
@@ -142,7 +142,7 @@ func (r *Reconciler) reportDrift(req *Request, b *status.Builder) {
 		b.Drop(v1alpha1.ConditionDrifted)
 		return
 	}
-	drift := r.tracker.Drift(r.owner(req))
+	drift := r.tracker.Drift(req.owner())
 	if len(drift) == 0 {
 		b.Condition(v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonNoDrift, "")
 		return
@@ -172,7 +172,7 @@ func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Bu
 		message += fmt.Sprintf("; rolled back to revision %d", out.RolledBackTo)
 	}
 	reason := reasonOf(cause)
-	if !terminal && out.Attempted && failures > retries(req) {
+	if !terminal && out.Attempted && failures > retries(req) && cause != release.CauseForbidden {
 		terminal, reason = true, v1alpha1.ReasonRetriesExhausted
 	}
 	phase := req.Status.Phase
@@ -206,12 +206,13 @@ func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Bu
 	return result, err
 }
 
-// explain puts an error into one line without secrets, and logs it.
+// explain puts an error into one line without secrets, with what mends it where a right is missing, and logs it.
 func (r *Reconciler) explain(ctx context.Context, req *Request, err error) string {
+	text := err.Error()
 	if req.Session != nil {
-		err = req.Session.Redact(err)
+		text = req.Session.Redact(err).Error()
 	}
-	message := oneLine(err)
+	message := strings.Join(strings.Fields(r.acting.explain(ctx, req.Identity, err, text)), " ")
 	log.FromContext(ctx).Info("Not done", "release", req.Change.Name, "reason", message)
 	return message
 }
@@ -264,13 +265,18 @@ func (r *Reconciler) repair(ctx context.Context, req *Request, b *status.Builder
 	if err == nil {
 		err = req.Session.Reconcile(rel)
 	}
+	if cause, _ := release.Classify(err); err != nil && cause == release.CauseForbidden && ctx.Err() == nil {
+		message := r.explain(ctx, req, err)
+		b.Failed().Condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonForbidden, message)
+		return reconcile.Result{RequeueAfter: backOff(b.Status().Failures, false)}, r.write(ctx, req, b)
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	r.reportRepair(req, req.Session.Outcome())
 	r.reportDrift(req, b)
 	if refs, err := req.Session.Objects(); err == nil && rel.Version == req.Standing.Revision {
-		r.tracker.Retain(r.owner(req), req.Identity, refs, req.Session.Basis())
+		r.tracker.Retain(req.owner(), req.Identity, refs, req.Session.Basis())
 	}
 	r.reportReplicas(req, b)
 	return result, r.write(ctx, req, b)
@@ -280,6 +286,9 @@ func (r *Reconciler) repair(ctx context.Context, req *Request, b *status.Builder
 func (r *Reconciler) refuse(ctx context.Context, req *Request, err error) (reconcile.Result, error) {
 	if ctx.Err() != nil {
 		return reconcile.Result{}, ctx.Err()
+	}
+	if missing, ok := errors.AsType[*sourceError](err); ok {
+		return r.keepUp(ctx, req, missing)
 	}
 	message := r.explain(ctx, req, err)
 	b := r.builder(req).Phase(cmp.Or(req.Status.Phase, v1alpha1.PhasePending), message)
@@ -304,14 +313,21 @@ func (r *Reconciler) refuse(ctx context.Context, req *Request, err error) (recon
 	return reconcile.Result{RequeueAfter: backOff(b.Status().Failures, false)}, r.write(ctx, req, b)
 }
 
-// retryUninstall reports an uninstall that failed, and tries again later.
+// retryUninstall reports an uninstall that failed, and tries again later. One that
+// nobody has the right to any more is given up after the resource's timeout.
 func (r *Reconciler) retryUninstall(ctx context.Context, req *Request, err error) (reconcile.Result, error) {
+	wait := lastRetry
+	if r.powerless(req, err) {
+		if wait = r.patience(ctx, req); wait == 0 {
+			return r.abandon(ctx, req, err)
+		}
+	}
 	cause, _ := release.Classify(err)
 	message := r.explain(ctx, req, err)
 	b := r.builder(req).Failed()
 	b.Phase(v1alpha1.PhaseUninstalling, message).Progressing(reasonOf(cause), message)
 	b.Condition(v1alpha1.ConditionReleaseFailed, metav1.ConditionTrue, v1alpha1.ReasonUninstallError, message)
-	return reconcile.Result{RequeueAfter: backOff(b.Status().Failures, false)}, r.write(ctx, req, b)
+	return reconcile.Result{RequeueAfter: min(backOff(b.Status().Failures, false), wait)}, r.write(ctx, req, b)
 }
 
 // event tells people of a transition.

@@ -22,6 +22,7 @@ import (
 	"github.com/chartgate/chartgate/internal/identity"
 	"github.com/chartgate/chartgate/internal/inputs"
 	"github.com/chartgate/chartgate/internal/plan"
+	"github.com/chartgate/chartgate/internal/release"
 )
 
 // plans publishes what held changes would do, each in a ConfigMap beside its
@@ -84,7 +85,7 @@ func (p *plans) find(ctx context.Context, obj *unstructured.Unstructured, name s
 // as it is, so that there is nothing to render.
 func (p *plans) current(ctx context.Context, req *Request) bool {
 	p.mu.Lock()
-	last, ok := p.shown[p.owner(req)]
+	last, ok := p.shown[req.owner()]
 	p.mu.Unlock()
 	if !ok || last.digest != req.Change.Digest() || last.revision != req.Standing.Revision {
 		return false
@@ -94,8 +95,8 @@ func (p *plans) current(ctx context.Context, req *Request) bool {
 }
 
 // publish shows the change. The error never quotes a manifest.
-func (p *plans) publish(ctx context.Context, req *Request, released, pending string) error {
-	content, err := plan.New(req.Change.Digest(), released, pending)
+func (p *plans) publish(ctx context.Context, req *Request, change release.Plan) error {
+	content, err := plan.New(req.Change.Digest(), change.Current, change.Manifest, change.Secrets...)
 	if err != nil {
 		return err
 	}
@@ -131,13 +132,13 @@ func (p *plans) published(req *Request, cm *corev1.ConfigMap, err error) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.shown[p.owner(req)] = shown{digest: req.Change.Digest(), revision: req.Standing.Revision, data: sum(cm)}
+	p.shown[req.owner()] = shown{digest: req.Change.Digest(), revision: req.Standing.Revision, data: sum(cm)}
 	return nil
 }
 
 // clear deletes what shows a change that is not held any more.
 func (p *plans) clear(ctx context.Context, req *Request) error {
-	p.forget(p.owner(req))
+	p.forget(req.owner())
 	for _, name := range plan.Names(req.Object.GroupVersionKind().GroupKind(), req.Object.GetName()) {
 		found, err := p.find(ctx, req.Object, name)
 		if err != nil {
@@ -160,10 +161,6 @@ func (p *plans) forget(owner dependents.Owner) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.shown, owner)
-}
-
-func (p *plans) owner(req *Request) dependents.Owner {
-	return dependents.OwnerOf(req.Object.GroupVersionKind().GroupKind(), req.Object)
 }
 
 // sum is a digest of what the ConfigMap says.

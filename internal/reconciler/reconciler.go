@@ -23,7 +23,6 @@ import (
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/dependents"
-	"github.com/chartgate/chartgate/internal/identity"
 	"github.com/chartgate/chartgate/internal/inputs"
 	"github.com/chartgate/chartgate/internal/release"
 	"github.com/chartgate/chartgate/internal/status"
@@ -39,6 +38,8 @@ type Reconciler struct {
 	// sourceHooks is how many of the hooks come before the change: those that an uninstall runs, too.
 	sourceHooks int
 	change      changeHook
+	acting      acting
+	engine      *release.Engine
 	reserved    *reservedFields
 	selector    labels.Selector
 	tracker     *dependents.Tracker
@@ -70,35 +71,46 @@ func (r *Reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	r.writer.Freshen(obj)
-	req := &Request{Object: obj, Status: status.Read(obj), Identity: identity.Operator}
-	if err := r.inherit(ctx, req); err != nil {
-		return reconcile.Result{}, err
-	}
+	req := &Request{Object: obj, Status: status.Read(obj)}
 	declared, err := r.reserved.Declared()
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	var nobody, unread error
+	req.Identity, nobody = r.acting.as(obj, declared)
+	req.Nobody = nobody != nil
 	if declared {
-		req.Spec, err = readSpec(obj)
+		req.Spec, unread = readSpec(obj)
 	}
-	if obj.GetDeletionTimestamp() != nil {
+	if err := r.inherit(ctx, req); err != nil {
+		return reconcile.Result{}, err
+	}
+	switch deleted := obj.GetDeletionTimestamp() != nil; {
+	case deleted && req.Nobody:
+		return r.uninstallAsNobody(ctx, req, nobody)
+	case deleted:
 		return r.uninstall(ctx, req)
-	}
-	if err != nil {
-		return r.refuse(ctx, req, err)
+	case req.Nobody:
+		return r.refuse(ctx, req, nobody)
+	case unread != nil:
+		return r.refuse(ctx, req, unread)
 	}
 	for _, hook := range r.hooks {
 		if err := hook.PreReconcile(ctx, req); err != nil {
 			return r.refuse(ctx, req, err)
 		}
 	}
-	return r.release(ctx, req)
+	result, err := r.release(ctx, req)
+	if err == nil {
+		result.RequeueAfter = sooner(result.RequeueAfter, req.recheck())
+	}
+	return result, err
 }
 
 // release goes on from the hooks: it holds, repairs, or brings the change about.
 func (r *Reconciler) release(ctx context.Context, req *Request) (reconcile.Result, error) {
 	switch {
-	case req.Spec.Release != nil && req.Spec.Release.Suspend:
+	case suspended(req):
 		return r.suspend(ctx, req)
 	case req.Pending && r.givenUp(req):
 		return r.repairOnly(ctx, req, r.period)
@@ -168,6 +180,9 @@ func (r *Reconciler) backsOff(req *Request) time.Duration {
 	return r.waits.left(req.Object.GetUID(), req.Change.Digest(), r.clock.Now())
 }
 
+// suspended tells whether changes and repair are to wait.
+func suspended(req *Request) bool { return req.Spec.Release != nil && req.Spec.Release.Suspend }
+
 // asked tells whether somebody asks for a reconcile by annotation.
 func asked(req *Request) bool {
 	return req.Object.GetAnnotations()[v1alpha1.AnnotationReconcileAt] != req.Status.LastHandledReconcileAt
@@ -199,19 +214,16 @@ func (r *Reconciler) initializing(req *Request) {
 
 // forget drops all that is remembered of a resource.
 func (r *Reconciler) forget(req *Request) {
-	r.forgetOwner(r.owner(req))
+	r.forgetOwner(req.owner())
 	r.writer.Forget(req.Object.GetUID())
 	r.waits.clear(req.Object.GetUID())
 }
 
 func (r *Reconciler) forgetOwner(owner dependents.Owner) {
 	r.tracker.Forget(owner)
+	r.engine.Forget(owner)
 	r.inputs.Forget(owner)
 	r.plans.forget(owner)
-}
-
-func (r *Reconciler) owner(req *Request) dependents.Owner {
-	return dependents.OwnerOf(r.gvk.GroupKind(), req.Object)
 }
 
 func (r *Reconciler) builder(req *Request) *status.Builder {
@@ -220,6 +232,7 @@ func (r *Reconciler) builder(req *Request) *status.Builder {
 		b.ReleaseAt(req.Change.Namespace, req.Change.Name)
 	}
 	req.Gating.report(req, b)
+	reportChart(req, b)
 	return b
 }
 

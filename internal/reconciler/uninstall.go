@@ -45,7 +45,7 @@ func (r *Reconciler) inherit(ctx context.Context, req *Request) error {
 
 // uninstall removes the release of a resource that is being deleted.
 func (r *Reconciler) uninstall(ctx context.Context, req *Request) (reconcile.Result, error) {
-	r.inputs.Forget(r.owner(req)) // no gate is asked any more
+	r.inputs.Forget(req.owner()) // no gate is asked any more
 	finalizers := req.Object.GetFinalizers()
 	legacy := slices.Contains(finalizers, legacyFinalizer)
 	if !legacy && !slices.Contains(finalizers, Finalizer) {
@@ -63,7 +63,7 @@ func (r *Reconciler) uninstall(ctx context.Context, req *Request) (reconcile.Res
 	}
 	for _, hook := range r.hooks[:r.sourceHooks] {
 		if hook.PreReconcile(ctx, req) != nil {
-			req.Values, req.Chart = nil, nil // what is stored says what to delete
+			req.Values, req.Secret, req.Chart = nil, nil, nil // what is stored says what to delete
 			break
 		}
 	}
@@ -89,6 +89,17 @@ func (r *Reconciler) uninstall(ctx context.Context, req *Request) (reconcile.Res
 	}
 	r.forget(req)
 	return reconcile.Result{}, nil
+}
+
+// uninstallAsNobody waits for a resource that is being deleted to say who serves
+// it; after its timeout it is let go, with all that was released for it.
+func (r *Reconciler) uninstallAsNobody(ctx context.Context, req *Request, err error) (reconcile.Result, error) {
+	r.inputs.Forget(req.owner())
+	finalizers := req.Object.GetFinalizers()
+	if !slices.Contains(finalizers, legacyFinalizer) && !slices.Contains(finalizers, Finalizer) {
+		return reconcile.Result{}, nil
+	}
+	return r.retryUninstall(ctx, req, err)
 }
 
 // letGo takes the finalizers off a resource whose release is dealt with.

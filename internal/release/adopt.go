@@ -18,7 +18,7 @@ import (
 // to nobody and is to be adopted.
 func (s *Session) owned() bool {
 	have := ownerOf(s.records)
-	return have == OwnerLabel(s.change.Owner.GroupVersionKind().GroupKind()) || (have == "" && s.change.Settings.Adopt)
+	return have == s.change.ownerLabel() || (have == "" && s.change.Settings.Adopt)
 }
 
 // adopt makes a release that somebody else installed the owner's, with no new
@@ -29,7 +29,7 @@ func (s *Session) adopt() error {
 		return s.unlock()
 	}
 	labels := map[string]*string{
-		v1alpha1.LabelOwner:    new(OwnerLabel(s.change.Owner.GroupVersionKind().GroupKind())),
+		v1alpha1.LabelOwner:    new(s.change.ownerLabel()),
 		v1alpha1.LabelRevision: new(strconv.Itoa(newest.Version)),
 	}
 	same := false

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
+	"github.com/chartgate/chartgate/internal/dependents"
 	"github.com/chartgate/chartgate/internal/identity"
 )
 
@@ -33,6 +34,8 @@ type Settings struct {
 	Drift v1alpha1.DriftMode
 	// Adopt takes over a release of the name that has no owner yet.
 	Adopt bool
+	// CreateNamespace makes the release's namespace where it is missing. It is never deleted with the release.
+	CreateNamespace bool
 }
 
 // Change is what a release should become: one snapshot of a custom resource,
@@ -52,6 +55,8 @@ type Change struct {
 	ChartDigest string
 	// Values as the user gave them: not coalesced with the chart's defaults.
 	Values map[string]any
+	// Secret names the values that are from Secrets, each by its keys from the top on down.
+	Secret [][]string
 	// Settings of the release.
 	Settings Settings
 	// Written lists the revisions that Chartgate wrote, with the digests of their payloads: what is
@@ -79,6 +84,14 @@ func (c Change) WithDigest() (Change, error) {
 
 // Digest of the change in hex: equal digests mean equal releases. Empty until WithDigest.
 func (c Change) Digest() string { return c.digest }
+
+// owner is who the release belongs to.
+func (c Change) owner() dependents.Owner {
+	return dependents.OwnerOf(c.Owner.GroupVersionKind().GroupKind(), c.Owner)
+}
+
+// ownerLabel marks the release as the owner's.
+func (c Change) ownerLabel() string { return OwnerLabel(c.owner(), c.Namespace) }
 
 // annotated tells whether the owner carries the annotation with a true value.
 func (c Change) annotated(name string) bool {

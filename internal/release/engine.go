@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
 	helmclient "github.com/operator-framework/helm-operator-plugins/pkg/client"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,30 +88,35 @@ func (e *Engine) Changed(namespace, name string) {
 	}
 }
 
-// Forget drops what is kept of a release whose owner is gone.
-func (e *Engine) Forget(namespace, name string) {
+// Forget drops what is kept of the release of an owner that is gone.
+func (e *Engine) Forget(owner dependents.Owner) {
+	e.store.Forget(owner)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.owners, types.NamespacedName{Namespace: namespace, Name: name})
+	maps.DeleteFunc(e.owners, func(_ types.NamespacedName, of dependents.Owner) bool { return of == owner })
+}
+
+// driver returns the storage of the owner's release.
+func (e *Engine) driver(ctx context.Context, owner dependents.Owner, id identity.Identity, namespace string) (*store.Driver, error) {
+	return e.store.Driver(ctx, id, namespace, store.Options{Owner: OwnerLabel(owner, namespace), Holder: e.holder, User: owner})
 }
 
 // ReleaseName returns the name of the owner's release in the namespace: that
 // of the release it has, else the first that is free. Names of releases that
-// belong to other kinds are passed over.
-func (e *Engine) ReleaseName(ctx context.Context, owner *unstructured.Unstructured, id identity.Identity, namespace string) (string, error) {
-	gk := owner.GroupVersionKind().GroupKind()
-	releases, err := e.store.Driver(ctx, id, namespace, store.Options{Owner: OwnerLabel(gk), Holder: e.holder})
+// belong to other resources are passed over.
+func (e *Engine) ReleaseName(ctx context.Context, owner dependents.Owner, id identity.Identity, namespace string) (string, error) {
+	releases, err := e.driver(ctx, owner, id, namespace)
 	if err != nil {
 		return "", err
 	}
 	free := ""
-	for _, name := range Names(gk, owner.GetName()) {
+	for _, name := range Names(owner, namespace) {
 		records, err := releases.Records(name)
 		if err != nil {
 			return "", fmt.Errorf("release %s/%s: %w", namespace, name, err)
 		}
 		switch ownerOf(records) {
-		case OwnerLabel(gk):
+		case OwnerLabel(owner, namespace):
 			return name, nil
 		case "":
 			if free == "" {
@@ -139,13 +144,12 @@ func (e *Engine) Session(ctx context.Context, change Change) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	gk := change.Owner.GroupVersionKind().GroupKind()
-	releases, err := e.store.Driver(ctx, change.Identity, change.Namespace, store.Options{Owner: OwnerLabel(gk), Holder: e.holder})
+	releases, err := e.driver(ctx, change.owner(), change.Identity, change.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
-	e.owners[types.NamespacedName{Namespace: change.Namespace, Name: change.Name}] = dependents.OwnerOf(gk, change.Owner)
+	e.owners[types.NamespacedName{Namespace: change.Namespace, Name: change.Name}] = change.owner()
 	e.mu.Unlock()
 	return &Session{ctx: ctx, change: change, clients: clients, engine: e, store: releases}, nil
 }

@@ -60,6 +60,15 @@ func Classify(err error) (cause Cause, isTerminal bool) {
 	}
 }
 
+// Verbs that it takes to go on after err, which says that one of them is missing:
+// to look something up, reading; to release an object, all that is done with one.
+func Verbs(err error) []string {
+	if _, isLookup := errors.AsType[*lookupError](err); isLookup {
+		return []string{"get", "list"}
+	}
+	return []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+}
+
 // cleanSchemaError takes Helm's preamble and blank lines off a schema error,
 // so that it reads well in one line of a condition.
 func cleanSchemaError(err error) error {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,10 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 )
+
+// hookPoll is how often a hook is read that can't be watched.
+const hookPoll = 2 * time.Second
 
 // hooks runs the hooks of a release, as Helm does: by weight, one after the
 // other, each waited for until its Job or Pod is through. They end with the
@@ -162,7 +167,8 @@ func (h hooks) delete(hook *helmrelease.Hook, occasion helmrelease.HookDeletePol
 	return nil
 }
 
-// wait waits until a Job or Pod is through. Other kinds are through when they exist.
+// wait waits until a Job or Pod is through. Other kinds are through when they
+// exist. Where the identity may not list, the object is read again and again.
 func (h hooks) wait(o object) error {
 	gk := o.mapping.GroupVersionKind.GroupKind()
 	var through func(*unstructured.Unstructured) (bool, error)
@@ -174,33 +180,68 @@ func (h hooks) wait(o object) error {
 	default:
 		return nil
 	}
-	resource := h.session.applier(h.ctx, false).resource(o)
+	refused, err := h.watch(o, through)
+	if refused {
+		err = h.poll(o, through)
+	}
+	if err != nil && h.ctx.Err() != nil {
+		return fmt.Errorf("%s is not through: %w", o, h.ctx.Err())
+	}
+	return err
+}
+
+// watch watches the object until it is through, and tells whether that was refused.
+func (h hooks) watch(o object, through func(*unstructured.Unstructured) (bool, error)) (refused bool, err error) {
+	ctx, cancel := context.WithCancelCause(h.ctx)
+	defer cancel(nil)
+	resource := h.session.applier(ctx, false).resource(o)
 	selector := fields.OneTermEqualSelector("metadata.name", o.obj.GetName()).String()
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			opts.FieldSelector = selector
-			return resource.List(ctx, opts)
+			list, err := resource.List(ctx, opts)
+			if apierrors.IsForbidden(err) {
+				cancel(err) // asked again and again otherwise, until the time is over
+			}
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			opts.FieldSelector = selector
 			return resource.Watch(ctx, opts)
 		},
 	}
-	_, err := watchtools.UntilWithSync(h.ctx, lw, &unstructured.Unstructured{}, nil, func(e watch.Event) (bool, error) {
+	_, err = watchtools.UntilWithSync(ctx, lw, &unstructured.Unstructured{}, nil, func(e watch.Event) (bool, error) {
 		obj, ok := e.Object.(*unstructured.Unstructured)
 		if !ok || e.Type == watch.Deleted {
-			return false, fmt.Errorf("%s was deleted before it was through", o)
+			return false, gone(o)
 		}
-		done, err := through(obj)
-		if err != nil {
-			return false, fmt.Errorf("%s %w", o, err)
-		}
-		return done, nil
+		return judge(o, obj, through)
 	})
-	if err != nil && h.ctx.Err() != nil {
-		return fmt.Errorf("%s is not through: %w", o, h.ctx.Err())
+	return apierrors.IsForbidden(context.Cause(ctx)), err
+}
+
+// poll reads the object until it is through.
+func (h hooks) poll(o object, through func(*unstructured.Unstructured) (bool, error)) error {
+	return wait.PollUntilContextCancel(h.ctx, hookPoll, true, func(context.Context) (bool, error) {
+		obj, err := h.session.applier(h.ctx, false).get(o)
+		if err != nil {
+			return false, err
+		}
+		if obj == nil {
+			return false, gone(o)
+		}
+		return judge(o, obj, through)
+	})
+}
+
+func gone(o object) error { return fmt.Errorf("%s was deleted before it was through", o) }
+
+func judge(o object, live *unstructured.Unstructured, through func(*unstructured.Unstructured) (bool, error)) (bool, error) {
+	done, err := through(live)
+	if err != nil {
+		return false, fmt.Errorf("%s %w", o, err)
 	}
-	return err
+	return done, nil
 }
 
 func jobThrough(job *unstructured.Unstructured) (bool, error) {

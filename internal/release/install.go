@@ -70,7 +70,13 @@ func (s *Session) install(settings *action.Install) (*helmrelease.Release, error
 		}
 	}
 	rel := s.newRelease(r, helmrelease.StatusPendingInstall, "Initial install underway")
-	if err := s.create(rel); err != nil {
+	err = s.create(rel)
+	if s.lacksNamespace(err) {
+		if err = s.makeNamespace(); err == nil {
+			err = s.create(rel)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := s.bounded()

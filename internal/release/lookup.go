@@ -70,7 +70,13 @@ func (r lookupResource) List(_ context.Context, o metav1.ListOptions) (*unstruct
 
 func (r lookupResource) keep(err error) error {
 	if err != nil && !apierrors.IsNotFound(err) {
-		r.lookups.failed = fmt.Errorf("lookup of %s: %w", r.kind, err)
+		r.lookups.failed = &lookupError{fmt.Errorf("lookup of %s: %w", r.kind, err)}
 	}
 	return err
 }
+
+// lookupError is why a lookup could not be answered.
+type lookupError struct{ err error }
+
+func (e *lookupError) Error() string { return e.err.Error() }
+func (e *lookupError) Unwrap() error { return e.err }

@@ -8,7 +8,7 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"github.com/chartgate/chartgate/internal/dependents"
 )
 
 // maxNameLength is Helm's limit of a release name.
@@ -17,29 +17,38 @@ const maxNameLength = 53
 // hashLength is how many hex digits tell shortened names apart.
 const hashLength = 8
 
-// Names returns the release names that a custom resource may have, best first:
-// its own name where that fits Helm's limit, then a form with a hash of its
-// kind and name, for when the first is too long or belongs to somebody else.
-// The same resource always gets the same names.
-func Names(gk schema.GroupKind, name string) []string {
-	sum := sha256.Sum256([]byte(gk.String() + "/" + name))
+// Names returns the release names that a custom resource may have in a
+// namespace, best first: its own name where that fits Helm's limit, then a form
+// with a hash of what it is, for when the first is too long or belongs to
+// somebody else. The same resource always gets the same names, and of resources
+// that differ in kind or namespace each gets another hash.
+func Names(owner dependents.Owner, namespace string) []string {
+	what := owner.GroupKind.String() + "/" + owner.Name
+	if owner.Namespace != namespace {
+		what = owner.GroupKind.String() + "/" + owner.Namespace + "/" + owner.Name
+	}
+	sum := sha256.Sum256([]byte(what))
 	suffix := "-" + hex.EncodeToString(sum[:])[:hashLength]
-	short := name
+	short := owner.Name
 	if len(short) > maxNameLength-len(suffix) {
 		short = strings.TrimRight(short[:maxNameLength-len(suffix)], "-.")
 	}
 	hashed := short + suffix
-	if len(name) <= maxNameLength {
-		return []string{name, hashed}
+	if len(owner.Name) <= maxNameLength {
+		return []string{owner.Name, hashed}
 	}
 	return []string{hashed}
 }
 
-// OwnerLabel is the value of label chartgate.dev/owner for a kind.
-func OwnerLabel(gk schema.GroupKind) string {
-	v := strings.ToLower(gk.Kind)
-	if gk.Group != "" {
-		v += "." + gk.Group
+// OwnerLabel is the value of label chartgate.dev/owner on an owner's release in a
+// namespace: its kind, and its namespace where that is another one.
+func OwnerLabel(owner dependents.Owner, namespace string) string {
+	v := strings.ToLower(owner.Kind)
+	if owner.Group != "" {
+		v += "." + owner.Group
+	}
+	if owner.Namespace != namespace {
+		v += "_" + owner.Namespace
 	}
 	if len(v) > 63 {
 		sum := sha256.Sum256([]byte(v))

@@ -9,11 +9,21 @@ import (
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/chartgate/chartgate/internal/dependents"
 )
 
 func TestNames(t *testing.T) {
-	book := schema.GroupKind{Group: "apps.chartgate.dev", Kind: "Guestbook"}
-	web := schema.GroupKind{Group: "apps.chartgate.dev", Kind: "WebApp"}
+	named := func(kind, namespace, name string) dependents.Owner {
+		return dependents.Owner{
+			GroupKind:      schema.GroupKind{Group: "apps.chartgate.dev", Kind: kind},
+			NamespacedName: types.NamespacedName{Namespace: namespace, Name: name},
+		}
+	}
+	book := func(name string) []string { return Names(named("Guestbook", "ns", name), "ns") }
+	web := func(name string) []string { return Names(named("WebApp", "ns", name), "ns") }
 	cases := map[string]struct {
 		name  string
 		count int
@@ -26,7 +36,7 @@ func TestNames(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			names := Names(book, c.name)
+			names := book(c.name)
 			if len(names) != c.count {
 				t.Fatalf("%d names: %v", len(names), names)
 			}
@@ -39,20 +49,50 @@ func TestNames(t *testing.T) {
 				}
 			}
 			last := names[len(names)-1]
-			if other := Names(web, c.name); other[len(other)-1] == last {
+			if other := web(c.name); other[len(other)-1] == last {
 				t.Errorf("two kinds share the name %s", last)
 			}
-			if again := Names(book, c.name); again[len(again)-1] != last {
+			if again := book(c.name); again[len(again)-1] != last {
 				t.Errorf("the name is not stable: %s, then %s", last, again[len(again)-1])
+			}
+			from := map[string]string{last: "its own namespace"}
+			for _, ns := range []string{"team-a", "team-b"} {
+				names := Names(named("Guestbook", ns, c.name), "ns")
+				hashed := names[len(names)-1]
+				if other, taken := from[hashed]; taken {
+					t.Errorf("resources of %s and %s share the name %s in a third namespace", other, ns, hashed)
+				}
+				from[hashed] = ns
 			}
 		})
 	}
 }
 
-func TestOwnerLabelFitsALabel(t *testing.T) {
-	long := OwnerLabel(schema.GroupKind{Group: strings.Repeat("g", 80), Kind: "K"})
-	other := OwnerLabel(schema.GroupKind{Group: strings.Repeat("g", 81), Kind: "K"})
-	if len(long) > 63 || len(other) > 63 || long == other {
-		t.Errorf("labels %q and %q", long, other)
+func TestOwnerLabelTellsOwnersApart(t *testing.T) {
+	kind := func(group string) schema.GroupKind { return schema.GroupKind{Group: group, Kind: "HelmApp"} }
+	in := func(namespace string) types.NamespacedName {
+		return types.NamespacedName{Namespace: namespace, Name: "shop"}
+	}
+	long := strings.Repeat("g", 80)
+	seen := map[string]string{}
+	for what, label := range map[string]string{
+		"its own namespace":  OwnerLabel(dependents.Owner{GroupKind: kind("apps.chartgate.dev"), NamespacedName: in("prod")}, "prod"),
+		"from a":             OwnerLabel(dependents.Owner{GroupKind: kind("apps.chartgate.dev"), NamespacedName: in("a")}, "prod"),
+		"from b":             OwnerLabel(dependents.Owner{GroupKind: kind("apps.chartgate.dev"), NamespacedName: in("b")}, "prod"),
+		"from far":           OwnerLabel(dependents.Owner{GroupKind: kind("apps.chartgate.dev"), NamespacedName: in(strings.Repeat("n", 63))}, "prod"),
+		"from farther":       OwnerLabel(dependents.Owner{GroupKind: kind("apps.chartgate.dev"), NamespacedName: in(strings.Repeat("n", 62))}, "prod"),
+		"a long group":       OwnerLabel(dependents.Owner{GroupKind: kind(long), NamespacedName: in("prod")}, "prod"),
+		"another long group": OwnerLabel(dependents.Owner{GroupKind: kind(long + "h"), NamespacedName: in("prod")}, "prod"),
+	} {
+		if problems := validation.IsValidLabelValue(label); len(problems) > 0 {
+			t.Errorf("%s: %q: %v", what, label, problems)
+		}
+		if other, taken := seen[label]; taken {
+			t.Errorf("%s and %s share the label %q", what, other, label)
+		}
+		seen[label] = what
+	}
+	if _, ok := seen["helmapp.apps.chartgate.dev"]; !ok {
+		t.Errorf("labels %v", seen)
 	}
 }

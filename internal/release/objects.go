@@ -119,20 +119,24 @@ func (s *Session) parse(manifest string, absent func(*unstructured.Unstructured)
 	return objects, nil
 }
 
-// watch has the objects' kinds watched.
+// watch has the objects' kinds watched where they are.
 func (s *Session) watch(objects []object) error {
-	if len(objects) == 0 {
-		return nil
+	type place struct {
+		kind      schema.GroupVersionKind
+		namespace string
 	}
-	seen := map[schema.GroupVersionKind]bool{}
-	var kinds []*meta.RESTMapping
+	seen := map[place]bool{}
+	var refs []dependents.Ref
 	for _, o := range objects {
-		if !seen[o.mapping.GroupVersionKind] {
-			seen[o.mapping.GroupVersionKind] = true
-			kinds = append(kinds, o.mapping)
+		if at := (place{o.mapping.GroupVersionKind, o.obj.GetNamespace()}); !seen[at] {
+			seen[at] = true
+			refs = append(refs, o.ref())
 		}
 	}
-	return s.engine.tracker.Watch(s.ctx, s.change.Identity, kinds)
+	if len(refs) == 0 {
+		return nil
+	}
+	return s.engine.tracker.Watch(s.ctx, s.change.owner(), s.change.Identity, refs)
 }
 
 // within returns the objects in the owner's own namespace.

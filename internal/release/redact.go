@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chartgate/chartgate/internal/plan"
 )
 
 const (
@@ -26,8 +28,8 @@ var secretKey = regexp.MustCompile(`(?i)(passw(or)?d|passphrase|secret|token|api
 var plainKey = regexp.MustCompile(`(?i)(name|ref|existing|enabled|path|mount|annotations|labels|type|length)$|^existing`)
 
 // Redact returns the error with every secret value of the change taken out of
-// its text: those in the Secrets it renders, and values whose names say that
-// they are secret. What kind of error it is stays to be seen.
+// its text: those that came from Secrets, those in the Secrets it renders, and
+// values whose names say that they are secret. What kind of error it is stays to be seen.
 func (s *Session) Redact(err error) error {
 	if err == nil {
 		return nil
@@ -48,7 +50,10 @@ func (s *Session) redact(text string) string {
 
 // secrets returns the secret values of the change, longest first.
 func (s *Session) secrets() []string {
-	var out []string
+	out := secretsAt(s.change.Values, s.change.Secret)
+	for _, secret := range slices.Clone(out) {
+		out = append(out, plan.Forms(secret)...)
+	}
 	secretValues(s.change.Values, false, &out)
 	if s.change.Chart != nil {
 		secretValues(s.change.Chart.Values, false, &out)

@@ -231,6 +231,8 @@ type Plan struct {
 	Payload string
 	// Manifest that would be released, and the one that is; empty if nothing is.
 	Manifest, Current string
+	// Secrets are values in either of them that came from Secrets, and must not show.
+	Secrets []string
 	// Same is true when that is what is deployed: only the digest will be noted.
 	Same bool
 }
@@ -247,8 +249,10 @@ func (s *Session) Plan() (Plan, error) {
 	}
 	p := Plan{Revision: s.nextRevision(), Manifest: r.manifest}
 	p.Payload = PayloadDigest(&helmrelease.Release{Manifest: r.manifest, Hooks: r.hooks})
+	p.Secrets = secretsAt(s.change.Values, s.change.Secret)
 	if rel, err := s.Current(); err == nil {
 		p.Current = rel.Manifest
+		p.Secrets = append(p.Secrets, secretsAt(rel.Config, slices.Concat(s.change.Secret, secretsOf(rel)))...)
 		p.Same = r.sameAs(rel) && rel.Info.Status == helmrelease.StatusDeployed
 	}
 	return p, nil
@@ -264,7 +268,7 @@ func (s *Session) newRelease(r *rendering, status helmrelease.Status, descriptio
 	now := helmNow()
 	return &helmrelease.Release{
 		Name: s.change.Name, Namespace: s.change.Namespace, Version: s.nextRevision(),
-		Chart: s.change.Chart, Config: copyValues(s.change.Values),
+		Chart: withSecrets(s.change.Chart, s.change.Secret), Config: copyValues(s.change.Values),
 		Manifest: r.manifest, Hooks: r.copyHooks(),
 		Labels: s.labels(),
 		Info: &helmrelease.Info{

@@ -146,7 +146,7 @@ func (s *Session) nextRevision() int {
 // checkOwner refuses a release that belongs to somebody else, or takes over one
 // that belongs to nobody and is to be adopted.
 func (s *Session) checkOwner() error {
-	want := OwnerLabel(s.change.Owner.GroupVersionKind().GroupKind())
+	want := s.change.ownerLabel()
 	have := ownerOf(s.records)
 	switch {
 	case have == want:

@@ -6,7 +6,9 @@ package release
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -164,20 +166,48 @@ func (t *transition) remove(target []object) error {
 		stays[o.key()] = true
 	}
 	var gone []object
-	for _, of := range []map[objectKey]object{t.before, t.stale} {
-		for key, o := range of {
-			if !stays[key] {
-				stays[key] = true
-				gone = append(gone, o)
-			}
+	for _, o := range t.all() {
+		if !stays[o.key()] {
+			stays[o.key()] = true
+			gone = append(gone, o)
 		}
 	}
 	var errs []error
 	for _, o := range uninstallOrder(gone) {
-		_, err := t.session.removeOwned(t.applier, o, t.uids)
+		_, err := t.removeOwned(o)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// all are the objects that there may be.
+func (t *transition) all() []object {
+	return slices.Concat(slices.Collect(maps.Values(t.before)), slices.Collect(maps.Values(t.stale)))
+}
+
+// removeOwned deletes an object of those before the target.
+func (t *transition) removeOwned(o object) (metav1.Object, error) {
+	live, err := t.session.removeOwned(t.applier, o, t.uids)
+	if _, deployed := t.before[o.key()]; !deployed {
+		err = unlessUnseen(err)
+	}
+	return live, err
+}
+
+// unseenError says that the identity may not look at an object.
+type unseenError struct{ err error }
+
+func (e *unseenError) Error() string { return e.err.Error() }
+func (e *unseenError) Unwrap() error { return e.err }
+
+// unlessUnseen returns the error, but none where the identity may not even look
+// at the object. That is for objects of which it is not known that they were ever
+// made: a try that was refused did not make what it was refused.
+func unlessUnseen(err error) error {
+	if _, unseen := errors.AsType[*unseenError](err); unseen {
+		return nil
+	}
+	return err
 }
 
 // removeOwned deletes the object if it is the release's own, is not to be kept
@@ -189,6 +219,9 @@ func (s *Session) removeOwned(a applier, o object, spared map[types.UID]bool) (m
 	live, known := s.engine.tracker.Cached(s.change.Owner, s.change.Identity, o.ref())
 	if !known {
 		obj, err := a.get(o)
+		if apierrors.IsForbidden(err) {
+			return nil, &unseenError{err}
+		}
 		if err != nil || obj == nil {
 			return nil, err
 		}

@@ -44,7 +44,7 @@ func (s *Session) Uninstall(_ string, opts ...helmclient.UninstallOption) (*helm
 		return nil, s.finish(err)
 	}
 	s.records, s.holds, s.current = nil, holdsNothing, nil
-	s.engine.Forget(s.change.Namespace, s.change.Name)
+	s.engine.Forget(s.change.owner())
 	return &helmrelease.UninstallReleaseResponse{Release: rel}, nil
 }
 
@@ -98,7 +98,7 @@ func (s *Session) sweep() error {
 	var errs []error
 	for _, o := range uninstallOrder(objects) {
 		_, err := s.removeOwned(a, o, nil)
-		errs = append(errs, err)
+		errs = append(errs, unlessUnseen(err))
 	}
 	if len(s.change.Written) > 0 { // there was a release, which somebody removed by hand
 		errs = append(errs, s.deleteData(a))
@@ -114,12 +114,6 @@ func (s *Session) deleteObjects(ctx context.Context, wait bool) error {
 	if err := s.former(t, s.nextVersion()); err != nil {
 		return err
 	}
-	var all []object
-	for _, of := range []map[objectKey]object{t.before, t.stale} {
-		for _, o := range of {
-			all = append(all, o)
-		}
-	}
 	type gone struct {
 		object
 		uid string
@@ -128,8 +122,8 @@ func (s *Session) deleteObjects(ctx context.Context, wait bool) error {
 		deleted []gone
 		errs    []error
 	)
-	for _, o := range uninstallOrder(sortedByKey(all)) {
-		live, err := s.removeOwned(t.applier, o, nil)
+	for _, o := range uninstallOrder(sortedByKey(t.all())) {
+		live, err := t.removeOwned(o)
 		if err != nil {
 			errs = append(errs, err)
 		} else if live != nil {

@@ -132,12 +132,14 @@ func (s *Session) runUpgrade(ctx context.Context, rel *helmrelease.Release, sett
 }
 
 // former tells a transition what there is before it: the objects of the last
-// revision that was deployed, and those of tries that failed after it.
+// revision that was deployed, one that is being uninstalled included, and those of tries that failed after it.
 func (s *Session) former(t *transition, version int) error {
 	earlier := slices.DeleteFunc(slices.Clone(s.records), func(r store.Record) bool { return r.Version >= version })
-	base := lastWith(earlier, helmrelease.StatusDeployed)
-	if base < 0 {
-		base = lastWith(earlier, helmrelease.StatusSuperseded)
+	base := -1
+	for _, status := range []helmrelease.Status{helmrelease.StatusDeployed, helmrelease.StatusUninstalling, helmrelease.StatusSuperseded} {
+		if base < 0 {
+			base = lastWith(earlier, status)
+		}
 	}
 	for i := max(base, 0); i < len(earlier); i++ {
 		rel, err := s.load(earlier[i])

@@ -5,6 +5,7 @@ package status
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -41,9 +42,13 @@ func NewBuilder(last v1alpha1.CommonStatus, generation int64, now time.Time) *Bu
 // Status returns what was built.
 func (b *Builder) Status() v1alpha1.CommonStatus { return *b.status.DeepCopy() }
 
-// Own sets fields of the status that only this kind has, as JSON; nil takes one away.
+// Own sets fields of the status that only this kind has, as JSON; nil takes one
+// away. Those that were set before stay.
 func (b *Builder) Own(fields map[string]any) *Builder {
-	b.own = fields
+	if b.own == nil {
+		b.own = make(map[string]any, len(fields))
+	}
+	maps.Copy(b.own, fields)
 	return b
 }
 
@@ -232,7 +237,7 @@ func (b *Builder) Plugin(conditions []metav1.Condition) *Builder {
 // order in which people read conditions; gates come after.
 var order = []string{
 	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionAllGatesPassed,
-	v1alpha1.ConditionDrifted, v1alpha1.ConditionRolledBack, v1alpha1.ConditionRolloutPaused, v1alpha1.ConditionInitialized,
+	v1alpha1.ConditionDrifted, v1alpha1.ConditionRolledBack, v1alpha1.ConditionRolloutPaused, v1alpha1.ConditionChartStale, v1alpha1.ConditionInitialized,
 	v1alpha1.ConditionDeployed, v1alpha1.ConditionReleaseFailed, v1alpha1.ConditionIrreconcilable, v1alpha1.ConditionPaused,
 }
 

@@ -22,6 +22,7 @@ var conditionTypes = []string{
 	v1alpha1.ConditionDrifted,
 	v1alpha1.ConditionRolledBack,
 	v1alpha1.ConditionRolloutPaused,
+	v1alpha1.ConditionChartStale,
 	v1alpha1.ConditionInitialized,
 	v1alpha1.ConditionDeployed,
 	v1alpha1.ConditionReleaseFailed,

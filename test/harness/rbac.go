@@ -132,3 +132,37 @@ func (e *Env) RoleRules(objects []*unstructured.Unstructured, kind, name string)
 	e.Fatalf("there is no %s %s", kind, name)
 	return nil
 }
+
+// Sample returns the objects of sample files in config/samples, in the test's namespace.
+func (e *Env) Sample(files ...string) []*unstructured.Unstructured {
+	e.Helper()
+	var objects []*unstructured.Unstructured
+	for _, file := range files {
+		data, err := os.ReadFile(filepath.Join(e.Root(), "config", "samples", file))
+		if err != nil {
+			e.Fatal(err)
+		}
+		for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
+			obj := &unstructured.Unstructured{}
+			err := decoder.Decode(&obj.Object)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				e.Fatalf("%s: %v", file, err)
+			}
+			obj.SetNamespace(e.Namespace)
+			subjects, _, _ := unstructured.NestedSlice(obj.Object, "subjects")
+			for _, s := range subjects {
+				if subject, ok := s.(map[string]any); ok {
+					subject["namespace"] = e.Namespace // the file says which one it is applied to
+				}
+			}
+			if len(subjects) > 0 {
+				obj.Object["subjects"] = subjects
+			}
+			objects = append(objects, obj)
+		}
+	}
+	return objects
+}

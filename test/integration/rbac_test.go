@@ -57,12 +57,12 @@ func startUnderRights(e *harness.Env, overlay, namespace string) *underRights {
 		e.Fatal(err)
 	}
 	e.StartManager(harness.ManagerOptions{
-		Watches: harness.Watches(e.Guestbook(), webAppKind(e), databaseKind(e)),
+		Watches: harness.Watches(e.Guestbook(), webAppKind(e), databaseKind(e)) + chosenWatches,
 		Config:  e.ServiceAccountConfig(namespace, operatorAccount),
-		Args: append([]string{
+		Args: slices.Concat([]string{
 			"--leader-elect", "--leader-election-namespace", namespace,
 			"--metrics-bind-address", u.metrics, "--metrics-secure", "--metrics-require-rbac",
-		}, onlyWatches...),
+		}, loopbackRepositories, onlyWatches),
 	})
 	return u
 }
@@ -116,6 +116,10 @@ func (u *underRights) wantEachUsed(rules []rbacv1.PolicyRule, but map[string]str
 	u.Helper()
 	used := map[string]bool{}
 	for _, e := range u.requests() {
+		if e.ImpersonatedUser != nil {
+			used["impersonate serviceaccounts"] = true
+			continue // somebody else's right
+		}
 		used[rightOf(e)] = true
 	}
 	for _, rule := range rules {
@@ -331,6 +335,7 @@ func TestOperatorHasTheRightsItNeedsAndNoMore(t *testing.T) {
 	u.webAppStory()
 	installServiceMonitors(e)
 	u.databaseStory()
+	u.chosenStory()
 	u.wantMetrics()
 	u.wantNothingForbidden()
 	u.wantEachUsed(slices.Concat(
@@ -343,7 +348,11 @@ func TestOperatorHasTheRightsItNeedsAndNoMore(t *testing.T) {
 		"update apps.chartgate.dev/databases/finalizers":                     "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
 		"get apps.chartgate.dev/databases":                                   "when somebody else writes finalizers at the same time",
 		"update apps.chartgate.dev/webapps/finalizers":                       "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
+		"update apps.chartgate.dev/helmapps/finalizers":                      "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
+		"update apps.chartgate.dev/microservices/finalizers":                 "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
 		"get apps.chartgate.dev/webapps":                                     "when somebody else writes finalizers at the same time",
+		"get apps.chartgate.dev/helmapps":                                    "when somebody else writes finalizers at the same time",
+		"get apps.chartgate.dev/microservices":                               "when somebody else writes finalizers at the same time",
 		"get apps.chartgate.dev/guestbooks":                                  "when somebody else writes finalizers at the same time",
 		"update persistentvolumeclaims":                                      "by force; API servers refuse it for a claim that is bound",
 		"get namespaces":                                                     "about a webhook that is limited to some namespaces",

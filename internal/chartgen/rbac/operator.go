@@ -42,6 +42,11 @@ var operatorNeeds = []need{
 		verbs:  []string{"create", "patch"},
 	},
 	{
+		reason: "A resource may have Chartgate act as a ServiceAccount of its own namespace (docs/tenancy.md).",
+		groups: []schema.GroupResource{{Resource: "serviceaccounts"}},
+		verbs:  []string{"get", "impersonate"},
+	},
+	{
 		reason:  "Does the API server check who approves? Only then do ReleaseApprovals count.",
 		cluster: true,
 		groups: []schema.GroupResource{

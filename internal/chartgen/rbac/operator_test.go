@@ -25,6 +25,9 @@ func operatorInput(t *testing.T) Input {
 	if err := kinds.LoadCRDs("config/crd/bases"); err != nil {
 		t.Fatal(err)
 	}
+	if err := kinds.Add("ServiceMonitor.monitoring.coreos.com=servicemonitors"); err != nil { // no cluster is asked
+		t.Fatal(err)
+	}
 	return Input{Kinds: kinds, Samples: []string{"config/samples"}, Translators: bundled.Translators()}
 }
 
@@ -33,8 +36,8 @@ func TestConfigIsWhatIsGenerated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(messages) > 0 {
-		t.Errorf("messages about the operator's own charts:\n%s", told(messages))
+	if wrong := slices.DeleteFunc(messages, func(m Message) bool { return m.Note }); len(wrong) > 0 {
+		t.Errorf("messages about the operator's own charts:\n%s", told(wrong))
 	}
 	for _, f := range files {
 		have, err := os.ReadFile(filepath.Join("config", "rbac", f.Name))

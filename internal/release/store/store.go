@@ -24,8 +24,9 @@ import (
 
 const (
 	// maxViews bounds the watches of other identities and namespaces than the
-	// operator's own; the least recently used end.
-	maxViews = 64
+	// operator's own. Past it, those that serve nobody by name end, the least
+	// recently used first; if all serve somebody, whoever comes next does without one.
+	maxViews = 1024
 	// settleTimeout bounds the wait for a watch to be in sync.
 	settleTimeout = 10 * time.Second
 )
@@ -38,9 +39,11 @@ type Store struct {
 	changed    func(namespace, name string)
 	cache      *contentCache
 	stop       context.Context
+	limit      int // of watches that are not the operator's own
 
 	mu      sync.Mutex
 	views   map[scope]*view
+	users   map[any]scope // whom a watch serves by name; each has one
 	uses    uint64
 	flights map[types.NamespacedName]*flight
 	writing map[types.NamespacedName]int // part Secrets whose index is not written yet
@@ -56,8 +59,8 @@ func New(ctx context.Context, pool *identity.Pool, namespaces []string, log logr
 		namespaces = nil
 	}
 	return &Store{
-		pool: pool, namespaces: slices.Clone(namespaces), log: log, changed: changed, stop: ctx,
-		cache: newContentCache(cacheBytes, cacheCount), views: map[scope]*view{},
+		pool: pool, namespaces: slices.Clone(namespaces), log: log, changed: changed, stop: ctx, limit: maxViews,
+		cache: newContentCache(cacheBytes, cacheCount), views: map[scope]*view{}, users: map[any]scope{},
 		flights: map[types.NamespacedName]*flight{}, writing: map[types.NamespacedName]int{},
 	}
 }
@@ -69,6 +72,9 @@ type Options struct {
 	// Holder is the value of v1alpha1.LabelHolder on releases that are being
 	// worked on (pending-* and uninstalling); it is taken off all others. Empty for none.
 	Holder string
+	// User is who the driver serves: a comparable value. The watch that it needs lasts until
+	// Forget, or until the same user comes with another identity or namespace. Nil: nobody in particular.
+	User any
 }
 
 // Driver returns the storage of one namespace's releases as one identity; its
@@ -83,7 +89,7 @@ func (s *Store) Driver(ctx context.Context, id identity.Identity, namespace stri
 	if err != nil {
 		return nil, err
 	}
-	v := s.view(clients, namespace) //nolint:contextcheck // a watch outlives the call that starts it
+	v := s.view(clients, namespace, o.User) //nolint:contextcheck // a watch outlives the call that starts it
 	timer := time.NewTimer(settleTimeout)
 	defer timer.Stop()
 	select {
@@ -96,18 +102,51 @@ func (s *Store) Driver(ctx context.Context, id identity.Identity, namespace stri
 	return &Driver{store: s, ctx: ctx, clients: clients, view: v, namespace: namespace, options: o, listed: map[string]bool{}}, nil
 }
 
-// view returns the watch that serves the namespace, and starts it if need be.
-func (s *Store) view(clients *identity.Clients, namespace string) *view {
+// Forget says that the user is gone: a watch that serves nobody else ends.
+func (s *Store) Forget(user any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave(user)
+}
+
+// leave ends the user's use of a watch. The caller holds the lock.
+func (s *Store) leave(user any) {
+	at, ok := s.users[user]
+	if !ok {
+		return
+	}
+	delete(s.users, user)
+	v := s.views[at]
+	if v == nil {
+		return
+	}
+	if v.users--; v.users == 0 && !v.kept {
+		s.end(v)
+	}
+}
+
+// view returns the watch that serves the namespace, and starts it if need be
+// and there is room; else one that tells nothing, so that the driver lists.
+func (s *Store) view(clients *identity.Clients, namespace string, user any) *view {
 	at, own := s.scope(clients.Identity, namespace)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uses++
+	if before, ok := s.users[user]; ok && before != at {
+		s.leave(user)
+	}
 	v, ok := s.views[at]
 	if !ok {
+		if !own && !s.room() {
+			return unwatched(s, at)
+		}
 		v = newView(s, clients, at)
 		v.kept = own
 		s.views[at] = v
-		s.evict(v)
+	}
+	if _, served := s.users[user]; user != nil && !served {
+		s.users[user] = at
+		v.users++
 	}
 	v.used = s.uses
 	return v
@@ -125,9 +164,8 @@ func (s *Store) scope(id identity.Identity, namespace string) (scope, bool) {
 	}
 }
 
-// evict ends the least recently used watch when there are too many, but not
-// that of the new view. The caller holds the lock.
-func (s *Store) evict(but *view) {
+// room makes room for one more watch, and tells whether there is. The caller holds the lock.
+func (s *Store) room() bool {
 	var oldest *view
 	n := 0
 	for _, v := range s.views {
@@ -135,15 +173,24 @@ func (s *Store) evict(but *view) {
 			continue
 		}
 		n++
-		if v != but && (oldest == nil || v.used < oldest.used) {
+		if v.users == 0 && (oldest == nil || v.used < oldest.used) {
 			oldest = v
 		}
 	}
-	if n > maxViews && oldest != nil {
-		oldest.stopped = true
-		oldest.cancel()
-		delete(s.views, oldest.scope)
+	if n < s.limit {
+		return true
 	}
+	if oldest != nil {
+		s.end(oldest)
+	}
+	return oldest != nil
+}
+
+// end ends a watch. The caller holds the lock.
+func (s *Store) end(v *view) {
+	v.stopped = true
+	v.cancel()
+	delete(s.views, v.scope)
 }
 
 // change is one thing that a watch told.

@@ -42,6 +42,7 @@ type view struct {
 	// Guarded by store.mu.
 	kept     bool // the operator's own: never evicted
 	used     uint64
+	users    int // whom it serves by name
 	stopped  bool
 	known    bool // settled is closed
 	synced   bool

@@ -28,14 +28,27 @@ var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
 // newView starts a watch.
 func newView(s *Store, clients *identity.Clients, at scope) *view {
 	ctx, cancel := context.WithCancel(s.stop)
-	v := &view{
-		store: s, scope: at, cancel: cancel, settled: make(chan struct{}),
+	v := emptyView(s, at)
+	v.cancel = cancel
+	go v.run(ctx, clients)
+	return v
+}
+
+// unwatched returns a view without a watch: nothing in it is believed.
+func unwatched(s *Store, at scope) *view {
+	v := emptyView(s, at)
+	v.cancel, v.stopped = func() {}, true
+	v.settle()
+	return v
+}
+
+func emptyView(s *Store, at scope) *view {
+	return &view{
+		store: s, scope: at, settled: make(chan struct{}),
 		objects:  map[types.NamespacedName]entry{},
 		releases: map[types.NamespacedName]map[types.NamespacedName]bool{},
 		gone:     map[types.UID]tombstone{},
 	}
-	go v.run(ctx, clients)
-	return v
 }
 
 // run watches until ctx ends. A watch that fails is tried again: after a

@@ -125,18 +125,66 @@ func TestOldWatchesEnd(t *testing.T) {
 	cluster := controlplane.Shared(t)
 	ns := cluster.Namespace(t)
 	o := newOperator(t, cluster.Config(), "many/1", ns)
+	o.Store.limit = 8
 	own := o.driver(t, ns, Options{})
 	first := o.driver(t, "default", Options{})
-	for i := range maxViews {
+	for i := range o.Store.limit {
 		o.driver(t, fmt.Sprintf("elsewhere-%d", i), Options{})
 	}
 	o.Store.mu.Lock()
 	n, kept := len(o.views), own.view.usable()
 	o.Store.mu.Unlock()
-	if n != maxViews+1 || !kept || !first.view.stopped {
+	if n != o.Store.limit+1 || !kept || !first.view.stopped {
 		t.Errorf("%d watches; the operator's own is kept: %v", n, kept)
 	}
 	if _, err := first.Records("a"); err != nil {
 		t.Errorf("without its watch: %v", err)
 	}
+}
+
+func TestWatchesLastAsLongAsSomebodyUsesThem(t *testing.T) {
+	cluster := controlplane.Shared(t)
+	ns := cluster.Namespace(t)
+	o := newOperator(t, cluster.Config(), "used/1", ns)
+	o.Store.limit = 2
+	watches := func(want int, what string) {
+		t.Helper()
+		o.Store.mu.Lock()
+		defer o.Store.mu.Unlock()
+		if len(o.views) != want {
+			t.Errorf("%s: %d watches, want %d", what, len(o.views), want)
+		}
+	}
+	a := o.driver(t, "a", Options{User: "one"})
+	o.driver(t, "a", Options{User: "two"})
+	o.driver(t, "b", Options{User: "three"})
+	watches(2, "three users of two namespaces")
+	late := o.driver(t, "c", Options{User: "four"})
+	watches(2, "past the bound")
+	since := time.Now()
+	if _, err := late.Records("x"); err != nil {
+		t.Errorf("without a watch: %v", err)
+	}
+	if n := o.requests(t, since, "list"); n != 1 {
+		t.Errorf("without a watch %d lists were made", n)
+	}
+	if a.view.stopped {
+		t.Error("a watch that is in use ended for a later one")
+	}
+	o.Store.Forget("one")
+	watches(2, "one of two users is gone")
+	o.driver(t, "b", Options{User: "two"})
+	watches(1, "the other one moved on")
+	if !a.view.stopped {
+		t.Error("a watch that serves nobody goes on")
+	}
+	o.driver(t, "c", Options{User: "four"})
+	watches(2, "there is room again")
+	for _, user := range []any{"two", "three", "four", "nobody"} {
+		o.Store.Forget(user)
+	}
+	watches(0, "all are gone")
+	o.driver(t, ns, Options{User: "five"})
+	o.Store.Forget("five")
+	watches(1, "the operator's own stays")
 }
