@@ -4,6 +4,7 @@
 package chartsource
 
 import (
+	"errors"
 	"sync"
 	"time"
 )
@@ -64,3 +65,31 @@ func (f *failures) add(key string, err *Error, now time.Time) {
 }
 
 func (f *failures) clear(key string) { f.items.drop(key) }
+
+// settle fills in when to look again for what the query asks for.
+func (r *Repository) settle(q *query, err error) error {
+	return refused(err, q.interval, r.nextTry(q))
+}
+
+// refused fills in when to look again: after the interval where somebody has to
+// do something, after the other time where it may pass.
+func refused(err error, interval, passes time.Duration) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	out := *e
+	switch {
+	case e.RetryAfter < 0:
+		out.RetryAfter = interval
+	case e.RetryAfter == 0 && !e.Terminal:
+		out.RetryAfter = passes
+	}
+	return &out
+}
+
+// nextTry tells when the repository is asked again for what failed.
+func (r *Repository) nextTry(q *query) time.Duration {
+	now := r.clock.Now()
+	return max(r.failures.wait(q.key, now), r.failures.wait(q.listKey, now))
+}

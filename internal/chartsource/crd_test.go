@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
-
 	"github.com/chartgate/chartgate/internal/translate"
 )
 

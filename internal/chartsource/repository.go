@@ -158,34 +158,6 @@ func (r *Repository) Resolve(ctx context.Context, obj *unstructured.Unstructured
 	return nil, r.settle(q, err)
 }
 
-// settle fills in when to look again for what the query asks for.
-func (r *Repository) settle(q *query, err error) error {
-	return refused(err, q.interval, r.nextTry(q))
-}
-
-// refused fills in when to look again: after the interval where somebody has to
-// do something, after the other time where it may pass.
-func refused(err error, interval, passes time.Duration) error {
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		return err
-	}
-	out := *e
-	switch {
-	case e.RetryAfter < 0:
-		out.RetryAfter = interval
-	case e.RetryAfter == 0 && !e.Terminal:
-		out.RetryAfter = passes
-	}
-	return &out
-}
-
-// nextTry tells when the repository is asked again for what failed.
-func (r *Repository) nextTry(q *query) time.Duration {
-	now := r.clock.Now()
-	return max(r.failures.wait(q.key, now), r.failures.wait(q.listKey, now))
-}
-
 // answer is what is known, for one resource.
 func (r *Repository) answer(q *query, f *find, c *loaded, stale error) *Chart {
 	out := &Chart{

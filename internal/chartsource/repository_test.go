@@ -344,3 +344,12 @@ func BenchmarkResolveKnown(b *testing.B) {
 		}
 	}
 }
+
+func TestCheckInterval(t *testing.T) {
+	for value, want := range map[any]int32{nil: 0, int64(7): 7, int64(-1): 0, int64(1) << 40: 0, "7": 0} {
+		u := helmApp("https://charts.example.com", "checkInterval", value)
+		if got := CheckInterval(u); got != want {
+			t.Errorf("of %v: %d, want %d", value, got, want)
+		}
+	}
+}

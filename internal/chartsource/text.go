@@ -66,7 +66,9 @@ func fault(what string, err error) *Error {
 			what, plain(bad.Err.Error()))
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return passing("%s: %s", what, plain(op.Error()))
+		same := *op
+		same.Source = nil // another port each time would make another message each time
+		return passing("%s: %s", what, plain(same.Error()))
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err

@@ -13,6 +13,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -40,11 +41,11 @@ func (s *Session) installCRDs(ctx context.Context) error {
 				return err
 			}
 			live, err := a.get(o)
+			if live != nil || apierrors.IsForbidden(err) && s.serves(obj) {
+				continue // who may not look at CRDs can still see that the API server serves this one
+			}
 			if err != nil {
 				return err
-			}
-			if live != nil {
-				continue
 			}
 			if _, err := a.create(o); err != nil && !apierrors.IsAlreadyExists(err) {
 				return err
@@ -70,6 +71,32 @@ func (s *Session) installCRDs(ctx context.Context) error {
 	return nil
 }
 
+// serves tells whether the API server serves all versions of the CRD.
+func (s *Session) serves(crd *unstructured.Unstructured) bool {
+	versions := servedVersions(crd)
+	for _, gvk := range versions {
+		if _, err := s.clients.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+			return false
+		}
+	}
+	return len(versions) > 0
+}
+
+// servedVersions are the versions that a CRD says to serve.
+func servedVersions(crd *unstructured.Unstructured) []schema.GroupVersionKind {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	var out []schema.GroupVersionKind
+	for _, v := range versions {
+		m, _ := v.(map[string]any)
+		if name, ok := m["name"].(string); ok && m["served"] == true {
+			out = append(out, schema.GroupVersionKind{Group: group, Version: name, Kind: kind})
+		}
+	}
+	return out
+}
+
 // crdVersions returns the API versions that the chart's own crds/ will serve,
 // in the form of .Capabilities.APIVersions: a change is rendered before they
 // are made, and is to be rendered the same after.
@@ -81,14 +108,8 @@ func crdVersions(c *chart.Chart) (chartutil.VersionSet, error) {
 			return nil, terminal(CauseRender, fmt.Errorf("%s: %w", crd.Filename, err))
 		}
 		for _, obj := range parsed {
-			group, _, _ := unstructured.NestedString(obj.Object, "spec", "group")
-			kind, _, _ := unstructured.NestedString(obj.Object, "spec", "names", "kind")
-			versions, _, _ := unstructured.NestedSlice(obj.Object, "spec", "versions")
-			for _, v := range versions {
-				m, _ := v.(map[string]any)
-				if name, ok := m["name"].(string); ok && m["served"] == true {
-					out = append(out, group+"/"+name, group+"/"+name+"/"+kind)
-				}
+			for _, gvk := range servedVersions(obj) {
+				out = append(out, gvk.GroupVersion().String(), gvk.GroupVersion().String()+"/"+gvk.Kind)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // secretsAnnotation of the chart in a stored release names the values that came
 // from Secrets, as Change.Secret does, so that they are known as such when the
 // next change is shown.
-const secretsAnnotation = "chartgate.dev/secret-values"
+const secretsAnnotation = "chartgate.dev/secret-values" //nolint:gosec // a name, no credentials
 
 // withSecrets returns the chart as it is stored: with the names of the values that came from Secrets.
 func withSecrets(c *chart.Chart, paths [][]string) *chart.Chart {

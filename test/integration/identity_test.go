@@ -297,6 +297,15 @@ rules: []
 			t.Errorf("the message lacks %q: %s", want, first)
 		}
 	}
+	k.WaitFor("one", "tried again, later each time", func(st v1alpha1.CommonStatus) error {
+		if st.Failures < 4 { // after 1, 2 and 4 seconds
+			return fmt.Errorf("%d tries", st.Failures)
+		}
+		return nil
+	})
+	if got := len(ten.requests(ten.since, controlplane.ByResource("secrets"))); got > 4*4 {
+		t.Errorf("%d requests of 4 tries", got)
+	}
 	account(e, "robot")
 	given := map[string]bool{}
 	for round := 0; ; round++ {

@@ -102,6 +102,9 @@ func rightOf(e controlplane.AuditEvent) string {
 func (u *underRights) wantNothingForbidden(but ...string) {
 	u.Helper()
 	for _, e := range u.requests(forbidden) {
+		if ns := e.ObjectRef.Namespace; ns != "" && ns != u.Namespace && ns != u.namespace {
+			continue // what another test left behind in a namespace that is going away
+		}
 		if !slices.Contains(but, rightOf(e)) {
 			u.Errorf("forbidden: %s in namespace %q, name %q (%s)", rightOf(e), e.ObjectRef.Namespace, e.ObjectRef.Name, e.RequestURI)
 		}
@@ -338,27 +341,22 @@ func TestOperatorHasTheRightsItNeedsAndNoMore(t *testing.T) {
 	u.chosenStory()
 	u.wantMetrics()
 	u.wantNothingForbidden()
+	rare := map[string]string{
+		"update persistentvolumeclaims": "by force; API servers refuse it for a claim that is bound",
+		"get namespaces":                "about a webhook that is limited to some namespaces",
+		"list admissionregistration.k8s.io/validatingwebhookconfigurations":  "where no policy checks approvals",
+		"watch admissionregistration.k8s.io/validatingwebhookconfigurations": "where no policy checks approvals",
+	}
+	for _, plural := range []string{"guestbooks", "helmapps", "microservices", "webapps"} {
+		rare["update apps.chartgate.dev/"+plural+"/finalizers"] = "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)"
+		rare["get apps.chartgate.dev/"+plural] = "when somebody else writes finalizers at the same time"
+	}
 	u.wantEachUsed(slices.Concat(
 		e.RoleRules(u.rendered, "ClusterRole", "chartgate-manager-role"),
 		e.RoleRules(u.rendered, "ClusterRole", "chartgate-manager-cluster-role"),
 		e.RoleRules(u.rendered, "ClusterRole", "chartgate-metrics-auth-role"),
 		e.RoleRules(u.rendered, "Role", "chartgate-leader-election-role"),
-	), map[string]string{
-		"update apps.chartgate.dev/guestbooks/finalizers":                    "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
-		"update apps.chartgate.dev/databases/finalizers":                     "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
-		"get apps.chartgate.dev/databases":                                   "when somebody else writes finalizers at the same time",
-		"update apps.chartgate.dev/webapps/finalizers":                       "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
-		"update apps.chartgate.dev/helmapps/finalizers":                      "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
-		"update apps.chartgate.dev/microservices/finalizers":                 "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)",
-		"get apps.chartgate.dev/webapps":                                     "when somebody else writes finalizers at the same time",
-		"get apps.chartgate.dev/helmapps":                                    "when somebody else writes finalizers at the same time",
-		"get apps.chartgate.dev/microservices":                               "when somebody else writes finalizers at the same time",
-		"get apps.chartgate.dev/guestbooks":                                  "when somebody else writes finalizers at the same time",
-		"update persistentvolumeclaims":                                      "by force; API servers refuse it for a claim that is bound",
-		"get namespaces":                                                     "about a webhook that is limited to some namespaces",
-		"list admissionregistration.k8s.io/validatingwebhookconfigurations":  "where no policy checks approvals",
-		"watch admissionregistration.k8s.io/validatingwebhookconfigurations": "where no policy checks approvals",
-	})
+	), rare)
 }
 
 // An operator of one namespace has Roles there and no right to anything else but to ask who somebody is.

@@ -6,6 +6,7 @@ package integration
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -287,12 +288,19 @@ func TestHelmAppGivesNobodyMoreRights(t *testing.T) {
 	}
 	ten.wantNothingGained()
 
-	// What the tenant may do, works.
-	spec := serviceAccount("robot")
-	spec["chart"] = map[string]any{"repository": charts.URL, "name": "plain", "version": "1.0.0", "secretRef": map[string]any{"name": "charts"}}
-	ten.apps.Create("plain", spec)
-	ten.apps.WaitReady("plain")
-	ten.apps.Delete("plain")
+	// What the tenant may do, works: so does a chart whose CRDs somebody else installed.
+	file := filepath.Join(t.TempDir(), "crd.yaml")
+	e.WriteFile(file, crd)
+	e.Kubectl("create", "-f", file)
+	e.Cleanup(func() { kubectlQuietly(e, "delete", "crd", "planted.helm.test.dev", "--wait=false") })
+	e.Kubectl("wait", "--for=condition=Established", "crd/planted.helm.test.dev")
+	for _, chart := range []string{"plain", "crds"} {
+		spec := serviceAccount("robot")
+		spec["chart"] = map[string]any{"repository": charts.URL, "name": chart, "version": "1.0.0", "secretRef": map[string]any{"name": "charts"}}
+		ten.apps.Create("may-"+chart, spec)
+		ten.apps.WaitReady("may-" + chart)
+		ten.apps.Delete("may-" + chart)
+	}
 }
 
 // What is stored of a release, and could be written by anybody with a Secret to edit, or a status
