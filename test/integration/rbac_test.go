@@ -347,7 +347,7 @@ func TestOperatorHasTheRightsItNeedsAndNoMore(t *testing.T) {
 		"list admissionregistration.k8s.io/validatingwebhookconfigurations":  "where no policy checks approvals",
 		"watch admissionregistration.k8s.io/validatingwebhookconfigurations": "where no policy checks approvals",
 	}
-	for _, plural := range []string{"guestbooks", "helmapps", "microservices", "webapps"} {
+	for _, plural := range []string{"databases", "guestbooks", "helmapps", "microservices", "webapps"} {
 		rare["update apps.chartgate.dev/"+plural+"/finalizers"] = "is asked by clusters that check who may own objects (OwnerReferencesPermissionEnforcement)"
 		rare["get apps.chartgate.dev/"+plural] = "when somebody else writes finalizers at the same time"
 	}
