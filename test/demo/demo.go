@@ -24,6 +24,7 @@ type demo struct {
 	dir     string // everything the demo writes
 	cluster *cluster
 	manager *manager
+	charts  *chartServers
 	sample  string // name of the sample resource
 }
 
@@ -52,6 +53,8 @@ func steps() []step {
 		{"Delete both Guestbooks", (*demo).deleteGated},
 		{"A WebApp: no chart to be seen, and scaled at once", (*demo).applyWebApp},
 		{"A Database: a primary, standbys, and data that stay", (*demo).applyDatabase},
+		{"A HelmApp: a chart chosen by a team, with the team's rights", (*demo).applyHelmApp},
+		{"A Microservice: manifests in the resource itself", (*demo).applyMicroservice},
 	}
 }
 
@@ -168,6 +171,9 @@ func (d *demo) cleanUp() error {
 	var problems []error
 	if d.manager != nil {
 		d.manager.stop()
+	}
+	if d.charts != nil {
+		problems = append(problems, d.charts.close())
 	}
 	if d.cluster != nil {
 		problems = append(problems, d.cluster.stop())

@@ -26,8 +26,8 @@ type manager struct {
 	exited  chan struct{} // closed when it is gone
 }
 
-// startManager starts the manager and returns at once. Unless it is kept, it ends with the demo.
-func startManager(t *terminal, dir string, keep bool) (*manager, error) {
+// startManager starts the manager with further flags and returns at once. Unless it is kept, it ends with the demo.
+func startManager(t *terminal, dir string, keep bool, flags ...string) (*manager, error) {
 	health, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -44,6 +44,7 @@ func startManager(t *terminal, dir string, keep bool) (*manager, error) {
 		"--metrics-bind-address", "0",
 		"--health-probe-bind-address", health,
 	}
+	args = append(args, flags...)
 	t.prompt("bin/manager " + strings.Join(args, " ") + " &")
 	cmd := exec.Command(filepath.Join("bin", "manager"), args...)
 	cmd.Dir = t.dir

@@ -73,7 +73,12 @@ func (d *demo) installCRDs(ctx context.Context) error {
 }
 
 func (d *demo) startManager(ctx context.Context) error {
-	m, err := startManager(d.terminal, d.dir, d.keep)
+	charts, err := startChartServers(d.dir)
+	if err != nil {
+		return err
+	}
+	d.charts = charts
+	m, err := startManager(d.terminal, d.dir, d.keep, charts.flags()...)
 	d.manager = m
 	if err != nil {
 		return err

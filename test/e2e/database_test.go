@@ -150,6 +150,7 @@ spec:
 	kubectl(t, job, "create", "-n", db.namespace, "-f", "-")
 	waitJob(t, db.namespace, "restore")
 	rows("shop-0", committed)
+	kubectl(t, "", "delete", "job", "restore", "-n", db.namespace) // its pod keeps the backups' claim in use
 
 	// More storage under running servers.
 	before := serversOf(t, db.namespace)
