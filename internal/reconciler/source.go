@@ -112,7 +112,7 @@ func (h valuesHook) PreReconcile(ctx context.Context, req *Request) error {
 // what is released where somebody else changed it.
 func (r *Reconciler) keepUp(ctx context.Context, req *Request, missing *sourceError) (reconcile.Result, error) {
 	req.Chart = nil
-	sessionErr := r.reopen(ctx, req)
+	opened, sessionErr := r.reopen(ctx, req)
 	message := r.explain(ctx, req, missing)
 	b := r.builder(req).Phase(cmp.Or(req.Status.Phase, v1alpha1.PhasePending), message).Drop(v1alpha1.ConditionChartStale)
 	wait := missing.retry
@@ -129,7 +129,7 @@ func (r *Reconciler) keepUp(ctx context.Context, req *Request, missing *sourceEr
 		}
 	}
 	r.announce(req, missing.reason, message)
-	if sessionErr == nil && !suspended(req) {
+	if opened && !suspended(req) {
 		result, err := r.repair(ctx, req, b)
 		if err == nil {
 			result.RequeueAfter = sooner(result.RequeueAfter, wait)
@@ -149,19 +149,25 @@ func (r *Reconciler) keepUp(ctx context.Context, req *Request, missing *sourceEr
 
 // announce tells people, once, that the change can't be told.
 func (r *Reconciler) announce(req *Request, reason, message string) {
-	r.initializing(req)
+	if req.Change.Name != "" {
+		r.initializing(req)
+	}
 	known := meta.FindStatusCondition(req.Status.Conditions, v1alpha1.ConditionReady)
 	if reason != v1alpha1.ReasonRetrying && (known == nil || known.Reason != reason) {
 		r.event(req, eventWarning, reason, "%s", message)
 	}
 }
 
-// reopen opens a session for what is released, whatever is to be.
-func (r *Reconciler) reopen(ctx context.Context, req *Request) error {
-	if err := r.change.open(ctx, req); err != nil {
-		return err
+// reopen opens a session for what is released, whatever is to be. A release that
+// is yet to be adopted is left alone: it is compared with the change first.
+func (r *Reconciler) reopen(ctx context.Context, req *Request) (opened bool, err error) {
+	if adopts(req) && len(req.Status.History) == 0 {
+		return false, nil
 	}
-	var err error
+	if err := r.change.open(ctx, req); err != nil {
+		return false, err
+	}
+	req.Pending = true // as far as can be told
 	req.Standing, err = req.Session.Examine()
-	return err
+	return err == nil, err
 }

@@ -267,6 +267,31 @@ func down(charts *chartserver.Repository) {
 	charts.Answer(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusServiceUnavailable) })
 }
 
+func TestHelmAppAdoptsWhatItHasComparedAlone(t *testing.T) {
+	c := serveChosen(t)
+	charts := chartserver.NewRepository(t)
+	publish(t, charts, "1.0.0")
+	files := maps.Clone(shopFiles)
+	files["Chart.yaml"] = "apiVersion: v2\nname: shop\nversion: 1.0.0\n"
+	c.Helm("install", "shop", c.Chart("shop", files))
+	app := c.apps.Named("shop")
+	app.SetAnnotations(map[string]string{v1alpha1.AnnotationAdopt: "true"})
+	app.Object["spec"] = map[string]any{"chart": shop(charts.URL, "1.0.0")}
+	if err := c.Client.Create(c.Ctx, app); err != nil {
+		t.Fatal(err)
+	}
+	c.apps.WaitCondition("shop", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRepositorySecretInvalid)
+	if owner := c.History("shop")[0].Labels[v1alpha1.LabelOwner]; owner != "" {
+		t.Errorf("the release was given to %s without a look at the chart", owner)
+	}
+	c.secret("charts", chartserver.CASecret(charts.Server, nil))
+	c.apps.WaitReady("shop")
+	c.WantHistory("shop", "1:deployed")
+	if owner := c.History("shop")[0].Labels[v1alpha1.LabelOwner]; owner != "helmapp.apps.chartgate.dev" {
+		t.Errorf("the release is owned by %q", owner)
+	}
+}
+
 func TestIdleChosenChartsMakeNoRequests(t *testing.T) {
 	c := serveChosen(t, "--reconcile-period", "1s")
 	charts := chartserver.NewRepository(t)

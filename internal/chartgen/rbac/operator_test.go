@@ -171,3 +171,37 @@ func TestBadInputIsTold(t *testing.T) {
 		}
 	}
 }
+
+// Resources that choose their chart themselves act with rights of their own: the operator takes none for what they release.
+func TestChosenChartsGiveTheOperatorNoRights(t *testing.T) {
+	in := operatorInput(t)
+	with, _, err := in.Watches("watches.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile("watches.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, _, found := strings.Cut(string(content), "- group: apps.chartgate.dev\n  version: v1alpha1\n  kind: HelmApp\n")
+	if !found || strings.Contains(kept, "source:") {
+		t.Fatal("the kinds of chosen charts are not at the end of watches.yaml")
+	}
+	fewer := filepath.Join(t.TempDir(), "watches.yaml")
+	if err := os.WriteFile(fewer, []byte(kept), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	without, _, err := in.Watches(fewer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range with {
+		text := string(f.Content)
+		for _, suffix := range []string{"", "/finalizers", "/status"} {
+			text = strings.ReplaceAll(text, "helmapps"+suffix+", microservices"+suffix+", ", "")
+		}
+		if diff := cmp.Diff(string(without[i].Content), text); diff != "" {
+			t.Errorf("%s has more than the kinds themselves:\n%s", f.Name, diff)
+		}
+	}
+}
