@@ -66,7 +66,7 @@ func named(keys []string) string {
 }
 
 func (k keyed) creation(ref Ref, keys []string) string {
-	words := []string{k.create, ref.Name, "-n", ref.Namespace}
+	words := []string{k.create, shellQuote(ref.Name), "-n", shellQuote(ref.Namespace)}
 	if len(keys) == 0 {
 		keys = []string{"KEY"}
 	}

@@ -126,7 +126,7 @@ func (e *ForbiddenError) grant(resource string) string {
 			name, resource, subject)
 	}
 	return fmt.Sprintf("kubectl create role %[1]s -n %[4]s --verb=get,list,watch --resource=%[2]s && kubectl create rolebinding %[1]s -n %[4]s --role=%[1]s %[3]s",
-		name, resource, subject, e.Namespace)
+		name, resource, subject, shellQuote(e.Namespace))
 }
 
 // shellQuote quotes a word for a shell, where that is needed.

@@ -140,9 +140,9 @@ func kubectlName(ref Ref) string {
 	if g := ref.GroupVersionKind.Group; g != "" {
 		s += "." + g
 	}
-	s += " " + ref.Name
+	s += " " + shellQuote(ref.Name)
 	if ref.Namespace != "" {
-		s += " -n " + ref.Namespace
+		s += " -n " + shellQuote(ref.Namespace)
 	}
 	return s
 }

@@ -25,8 +25,10 @@ type Denied struct {
 	Namespace string
 }
 
-// denial is how an authorizer's refusal reads in the API server's answers.
-var denial = regexp.MustCompile(`User "([^"]*)" cannot ([\w:-]+) resource "([^"]*)" in API group "([^"]*)" (?:in the namespace "([^"]*)"|at the cluster scope)`)
+// denial is how an authorizer's refusal reads in the API server's answers. What is
+// no name (a tenant may ask for a namespace of any spelling) is not taken: it
+// would get into commands that people run.
+var denial = regexp.MustCompile(`User "([^"]*)" cannot ([\w:-]+) resource "([a-z0-9./-]+)" in API group "([a-z0-9.-]*)" (?:in the namespace "([a-z0-9][a-z0-9-]*)"|at the cluster scope)`)
 
 // Denials returns the rights that were found missing on the way to the error,
 // each once: by namespace, those of the whole cluster last. What is forbidden for another
@@ -59,7 +61,7 @@ func each(err error, visit func(words string, d Denied)) {
 	if err == nil {
 		return
 	}
-	if _, isStatus := err.(apierrors.APIStatus); isStatus && apierrors.IsForbidden(err) { //nolint:errorlint // each error of the tree is looked at by itself
+	if _, isStatus := err.(apierrors.APIStatus); isStatus && apierrors.IsForbidden(err) {
 		if m := denial.FindStringSubmatch(err.Error()); m != nil {
 			visit(err.Error(), Denied{User: m[1], Verb: m[2], Resource: m[3], Group: m[4], Namespace: m[5]})
 		}

@@ -82,6 +82,8 @@ func TestDenials(t *testing.T) {
 	patch := refusal("", "nodes", `User "system:serviceaccount:a:sa" cannot patch resource "nodes/status" in API group "" at the cluster scope: RBAC: clusterrole "x" not found`)
 	err := fmt.Errorf("install: %w", errors.Join(
 		fmt.Errorf("create Deployment b/x: %w", create), patch, create,
+		refusal("", "pods", `User "u" cannot get resource "pods" in API group "" in the namespace "$(touch x)"`),
+		refusal("", "pods", `User "u" cannot get resource "pods;x" in API group "" at the cluster scope`),
 		refusal("", "pods", "exceeded quota: small"), errors.New(`User "u" cannot get resource "faked" in API group "" at the cluster scope`),
 	))
 	got := Denials(err)

@@ -180,9 +180,9 @@ func (h hooks) wait(o object) error {
 	default:
 		return nil
 	}
-	refused, err := h.watch(o, through)
+	refused, err := h.watch(h.ctx, o, through)
 	if refused {
-		err = h.poll(o, through)
+		err = h.poll(h.ctx, o, through)
 	}
 	if err != nil && h.ctx.Err() != nil {
 		return fmt.Errorf("%s is not through: %w", o, h.ctx.Err())
@@ -191,8 +191,8 @@ func (h hooks) wait(o object) error {
 }
 
 // watch watches the object until it is through, and tells whether that was refused.
-func (h hooks) watch(o object, through func(*unstructured.Unstructured) (bool, error)) (refused bool, err error) {
-	ctx, cancel := context.WithCancelCause(h.ctx)
+func (h hooks) watch(ctx context.Context, o object, through func(*unstructured.Unstructured) (bool, error)) (refused bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	resource := h.session.applier(ctx, false).resource(o)
 	selector := fields.OneTermEqualSelector("metadata.name", o.obj.GetName()).String()
@@ -221,9 +221,9 @@ func (h hooks) watch(o object, through func(*unstructured.Unstructured) (bool, e
 }
 
 // poll reads the object until it is through.
-func (h hooks) poll(o object, through func(*unstructured.Unstructured) (bool, error)) error {
-	return wait.PollUntilContextCancel(h.ctx, hookPoll, true, func(context.Context) (bool, error) {
-		obj, err := h.session.applier(h.ctx, false).get(o)
+func (h hooks) poll(ctx context.Context, o object, through func(*unstructured.Unstructured) (bool, error)) error {
+	return wait.PollUntilContextCancel(ctx, hookPoll, true, func(ctx context.Context) (bool, error) {
+		obj, err := h.session.applier(ctx, false).get(o)
 		if err != nil {
 			return false, err
 		}

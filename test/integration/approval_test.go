@@ -321,3 +321,14 @@ func TestApprovalWithoutThePolicyDoesNotCount(t *testing.T) {
 	waitGate(k, "one", "release", v1alpha1.VerdictWaiting, gate.ReasonApproverUnverified)
 	e.WantHistory("one", "")
 }
+
+// approveByConfigMap approves changes the way everybody can.
+func approveByConfigMap(e *harness.Env) func(*harness.Kind, string, string) {
+	return func(_ *harness.Kind, name, digest string) {
+		e.Helper()
+		if e.Object("v1", "ConfigMap", "approval-"+name) != nil {
+			deleteConfigMap(e, "approval-"+name)
+		}
+		createConfigMap(e, "approval-"+name, map[string]string{"approved": "true", "digest": digest})
+	}
+}

@@ -312,16 +312,6 @@ func (u *underRights) wantMetrics() {
 	})
 }
 
-func approveByConfigMap(e *harness.Env) func(*harness.Kind, string, string) {
-	return func(_ *harness.Kind, name, digest string) {
-		e.Helper()
-		if e.Object("v1", "ConfigMap", "approval-"+name) != nil {
-			deleteConfigMap(e, "approval-"+name)
-		}
-		createConfigMap(e, "approval-"+name, map[string]string{"approved": "true", "digest": digest})
-	}
-}
-
 // The rules of config/rbac are all that the operator needs, and it needs them all.
 func TestOperatorHasTheRightsItNeedsAndNoMore(t *testing.T) {
 	e := harness.New(t)

@@ -125,16 +125,16 @@ func TestOldWatchesEnd(t *testing.T) {
 	cluster := controlplane.Shared(t)
 	ns := cluster.Namespace(t)
 	o := newOperator(t, cluster.Config(), "many/1", ns)
-	o.Store.limit = 8
+	o.limit = 8
 	own := o.driver(t, ns, Options{})
 	first := o.driver(t, "default", Options{})
-	for i := range o.Store.limit {
+	for i := range o.limit {
 		o.driver(t, fmt.Sprintf("elsewhere-%d", i), Options{})
 	}
 	o.Store.mu.Lock()
 	n, kept := len(o.views), own.view.usable()
 	o.Store.mu.Unlock()
-	if n != o.Store.limit+1 || !kept || !first.view.stopped {
+	if n != o.limit+1 || !kept || !first.view.stopped {
 		t.Errorf("%d watches; the operator's own is kept: %v", n, kept)
 	}
 	if _, err := first.Records("a"); err != nil {
@@ -146,7 +146,7 @@ func TestWatchesLastAsLongAsSomebodyUsesThem(t *testing.T) {
 	cluster := controlplane.Shared(t)
 	ns := cluster.Namespace(t)
 	o := newOperator(t, cluster.Config(), "used/1", ns)
-	o.Store.limit = 2
+	o.limit = 2
 	watches := func(want int, what string) {
 		t.Helper()
 		o.Store.mu.Lock()
@@ -171,7 +171,7 @@ func TestWatchesLastAsLongAsSomebodyUsesThem(t *testing.T) {
 	if a.view.stopped {
 		t.Error("a watch that is in use ended for a later one")
 	}
-	o.Store.Forget("one")
+	o.Forget("one")
 	watches(2, "one of two users is gone")
 	o.driver(t, "b", Options{User: "two"})
 	watches(1, "the other one moved on")
@@ -181,10 +181,10 @@ func TestWatchesLastAsLongAsSomebodyUsesThem(t *testing.T) {
 	o.driver(t, "c", Options{User: "four"})
 	watches(2, "there is room again")
 	for _, user := range []any{"two", "three", "four", "nobody"} {
-		o.Store.Forget(user)
+		o.Forget(user)
 	}
 	watches(0, "all are gone")
 	o.driver(t, ns, Options{User: "five"})
-	o.Store.Forget("five")
+	o.Forget("five")
 	watches(1, "the operator's own stays")
 }
