@@ -66,6 +66,7 @@ func TestSubscription(t *testing.T) {
 		})
 	})
 	t.Run("a WebApp answers", webAppAnswers)
+	t.Run("a team's charts act as the team", teamsActAsThemselves)
 	t.Run("a Database keeps its rows", func(t *testing.T) { databaseKeepsItsRows(t, o) })
 	noForbidden(t, o, start)
 }

@@ -77,7 +77,7 @@ func (o operator) clean(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
-	for _, kind := range []string{"guestbooks", "webapps", "databases"} {
+	for _, kind := range []string{"guestbooks", "webapps", "databases", "helmapps", "microservices"} {
 		_, err := tryKubectl(ctx, "", "delete", kind, "--all", "--all-namespaces", "--timeout=60s", "--ignore-not-found")
 		if err != nil && !strings.Contains(err.Error(), "doesn't have a resource type") {
 			t.Error(err)

@@ -5,12 +5,14 @@
 // real nodes. It needs no file, no shell and no right.
 //
 //	hello [serve] [--http PORT] [--redis PORT]
+//	hello files --tls-cert FILE --tls-key FILE DIR
 //	hello get [--for DURATION] URL
 //	redis-server [--port PORT] [--replicaof HOST PORT] [...]
 //
 // serve answers HTTP, by default on port 80 or the one that variable PORT names, and on demand Redis' protocol.
-// Started as redis-server it takes that program's arguments. get prints what a
-// URL answers; it tries again until the answer is 200 or the time is over.
+// Started as redis-server it takes that program's arguments. files serves a folder by
+// HTTPS, on the same port. get prints what a URL answers; it tries again until the
+// answer is 200 or the time is over.
 package main
 
 import (
@@ -52,16 +54,18 @@ func run(ctx context.Context, name string, arguments []string) error {
 	switch command {
 	case "serve":
 		return serve(ctx, arguments)
+	case "files":
+		return files(ctx, arguments)
 	case "get":
 		return get(ctx, os.Stdout, arguments)
 	default:
-		return fmt.Errorf("unknown command %q: use serve or get", command)
+		return fmt.Errorf("unknown command %q: use serve, files or get", command)
 	}
 }
 
 func serve(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
-	httpPort := flags.String("http", cmp.Or(os.Getenv("PORT"), "80"), "port for HTTP; without it, variable PORT says")
+	httpPort := flags.String("http", port(), "port for HTTP; without it, variable PORT says")
 	redisPort := flags.String("redis", "", "port for Redis' protocol; none if empty")
 	if err := flags.Parse(arguments); err != nil {
 		return err
@@ -85,19 +89,43 @@ func serve(ctx context.Context, arguments []string) error {
 }
 
 // serveHTTP answers until ctx ends.
+// port is the one that variable PORT names, or 80.
+func port() string { return cmp.Or(os.Getenv("PORT"), "80") }
+
+// files serves a folder by HTTPS.
+func files(ctx context.Context, arguments []string) error {
+	flags := flag.NewFlagSet("files", flag.ContinueOnError)
+	certificate := flags.String("tls-cert", "", "file of the certificate")
+	key := flags.String("tls-key", "", "file of its key")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		return fmt.Errorf("files takes one folder, not %q", flags.Args())
+	}
+	return listen(ctx, port(), http.FileServer(http.Dir(flags.Arg(0))), func(s *http.Server, l net.Listener) error {
+		return s.ServeTLS(l, *certificate, *key)
+	})
+}
+
 func serveHTTP(ctx context.Context, port string) error {
+	return listen(ctx, port, handler(os.Getenv), (*http.Server).Serve)
+}
+
+// listen serves on a port until ctx ends.
+func listen(ctx context.Context, port string, handler http.Handler, serve func(*http.Server, net.Listener) error) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("", port))
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler(os.Getenv), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	ended := context.AfterFunc(ctx, func() {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		_ = server.Shutdown(bounded)
 	})
 	defer ended()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := serve(server, listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
