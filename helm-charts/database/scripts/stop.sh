@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Stops the server before the pod goes: at once and cleanly. Clients are cut off.
+# Has the server stop before the pod goes: at once and cleanly. Clients are cut off.
+# It is not waited for: the pod's end is, and this runs in what ends with the server.
 . "$(dirname "$0")/common.sh"
 [ -s "$PGDATA/postmaster.pid" ] || exit 0
-pg_ctl -D "$PGDATA" -s -m fast -w -t 100 stop || true
+pg_ctl -D "$PGDATA" -s -m fast -W stop || true
