@@ -99,3 +99,29 @@ func TestValuesOfAChosenChartNeedAPlace(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// What its author chose is never released with the operator's rights.
+func TestWhoServesAKind(t *testing.T) {
+	for name, c := range map[string]struct {
+		source        watch.Source
+		watched, flag string
+		want          string
+	}{
+		"a bundled chart is the operator's":  {source: watch.SourceBundled},
+		"but where its watch names somebody": {source: watch.SourceBundled, watched: "deployer", flag: "tenant", want: "deployer"},
+		"or the flag does":                   {source: watch.SourceBundled, flag: "tenant", want: "tenant"},
+		"a chart from a repository is not":   {source: watch.SourceRepository, want: "default"},
+		"nor are manifests":                  {source: watch.SourceInline, want: "default"},
+		"the flag names another for these":   {source: watch.SourceInline, flag: "tenant", want: "tenant"},
+		"and the watch goes before it":       {source: watch.SourceRepository, watched: "deployer", flag: "tenant", want: "deployer"},
+		"a source that is new is not either": {source: "Elsewhere", want: "default"},
+	} {
+		if got := serviceAccount(&options{defaultServiceAccount: c.flag}, watch.Watch{Source: c.source, ServiceAccount: c.watched}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	o := &options{defaultServiceAccount: "kube-system:admin", maxConcurrentReconciles: 1, timeout: 1}
+	if err := o.validate(); err == nil || !strings.Contains(err.Error(), "--default-service-account") {
+		t.Errorf("error: %v", err)
+	}
+}
