@@ -188,15 +188,29 @@ standby() {
   options+=(-c "primary_conninfo=$(replication_conninfo "$PRIMARY_HOST")" -c "primary_slot_name=$SLOT" -c recovery_target_timeline=latest)
 }
 
+# Runs the server until it ends. It is not the first process of the container, which
+# inherits what other processes leave behind: a server takes the end of such a one, as
+# of a probe that was cut off, for a crash of its own, and throws everybody out.
+serve() {
+  local status=0
+  docker-entrypoint.sh postgres "${options[@]}" &
+  child=$!
+  trap 'kill -INT "$child" 2> /dev/null || true' TERM INT
+  until wait "$child"; do
+    status=$?
+    kill -0 "$child" 2> /dev/null || return "$status" # else a signal ended the waiting
+  done
+}
+
 touch "$WORKING"
 write_passfile
 check_version
+rm -f "$PGDATA/postmaster.pid" # of a container that is gone: its number may be somebody else's here
 case "$ROLE" in
   primary) primary ;;
   standby) standby ;;
   *) fail "role $ROLE is not known" ;;
 esac
 rm -f "$WORKING" "$RUN/error"
-trap - TERM INT
 log "starting PostgreSQL as $ROLE"
-exec docker-entrypoint.sh postgres "${options[@]}"
+serve
