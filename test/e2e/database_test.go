@@ -105,6 +105,9 @@ spec:
 	secret := kubectl(t, "", "get", "secret", "shop-credentials", "-n", db.namespace, "-o", "jsonpath={.data}")
 	db.mustSQL(t, "shop-0", "CREATE TABLE kept (id int PRIMARY KEY)", "")
 
+	// What a process leaves behind, as a probe that is cut off, is no crash of the server.
+	kubectl(t, "", "exec", "shop-standby-1", "-n", db.namespace, "-c", "postgres", "--", "bash", "-c", "(sleep 0.5; exit 141) > /dev/null 2>&1 &")
+
 	// Losses, one after the other, while somebody writes.
 	stop := db.writing(t)
 	for _, lost := range []struct{ namespace, pod string }{{db.namespace, "shop-standby-0"}, {db.namespace, "shop-0"}, {o.namespace, ""}} {
@@ -132,6 +135,10 @@ spec:
 	}
 	for _, pod := range []string{"shop-0", "shop-standby-0", "shop-standby-1"} {
 		rows(pod, committed)
+	}
+
+	if log := kubectl(t, "", "logs", "shop-standby-1", "-n", db.namespace, "-c", "postgres"); strings.Contains(log, "terminating any other active server processes") {
+		t.Errorf("the server took something for a crash:\n%s", log)
 	}
 
 	// A backup that restores.
