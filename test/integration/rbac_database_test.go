@@ -16,14 +16,17 @@ import (
 	"github.com/chartgate/chartgate/test/harness"
 )
 
+// serviceMonitors is the group of the Prometheus operator's kinds.
+const serviceMonitors = "monitoring.coreos.com"
+
 // installServiceMonitors serves the kind of the Prometheus operator, as far as an API server cares.
 func installServiceMonitors(e *harness.Env) {
 	e.Helper()
 	keep := true
 	e.InstallCRD(&apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "servicemonitors.monitoring.coreos.com"},
+		ObjectMeta: metav1.ObjectMeta{Name: "servicemonitors." + serviceMonitors},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "monitoring.coreos.com", Scope: apiextensionsv1.NamespaceScoped,
+			Group: serviceMonitors, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "ServiceMonitor", ListKind: "ServiceMonitorList", Plural: "servicemonitors", Singular: "servicemonitor"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}}}},
@@ -42,7 +45,7 @@ func (u *underRights) databaseStory() {
 	}))
 	waitServers(k, "db", 2, "17")
 	for _, o := range []struct{ apiVersion, kind, name string }{
-		{"apps/v1", "StatefulSet", "db-standby"}, {"batch/v1", "CronJob", "db-backup"}, {"monitoring.coreos.com/v1", "ServiceMonitor", "db"},
+		{"apps/v1", "StatefulSet", "db-standby"}, {"batch/v1", "CronJob", "db-backup"}, {serviceMonitors + "/v1", "ServiceMonitor", "db"},
 		{"v1", "ConfigMap", "db-scripts"}, {"v1", "Service", "db-ro"},
 	} {
 		edit := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"mine"}}}`))
