@@ -118,7 +118,7 @@ spec:
 			kubectl(t, "", "delete", "pod", lost.pod, "-n", lost.namespace)
 		}
 		eventually(t, "another pod is there for "+lost.namespace+"/"+lost.pod, func(context.Context) error {
-			if now := pods(t, lost.namespace); maps.Equal(now, before) || len(now) != len(before) {
+			if now := pods(t, lost.namespace); maps.Equal(now, before) || len(now) != len(before) { //nolint:contextcheck // it has the test's
 				return errNotYet
 			}
 			return nil
