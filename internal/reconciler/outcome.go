@@ -193,6 +193,9 @@ func (r *Reconciler) failed(ctx context.Context, req *Request, buffer *status.Bu
 		result.RequeueAfter = backOff(failures, out.Attempted)
 		r.waits.set(req.Object.GetUID(), req.Change.Digest(), r.clock.Now().Add(result.RequeueAfter))
 	}
+	if req.Session.Unsettled() { // whatever becomes of the change
+		result.RequeueAfter = sooner(result.RequeueAfter, backOff(failures, false))
+	}
 	if req.Pending && phase != req.Status.Phase {
 		r.event(req, eventWarning, v1alpha1.EventDeploymentFailed, "%s", message)
 	}

@@ -201,6 +201,12 @@ func (s *Session) Unfinished() bool {
 	return s.holds == holdsRelease && s.newest().Status == helmrelease.StatusFailed && lastWith(s.records, helmrelease.StatusDeployed) >= 0
 }
 
+// Unsettled tells whether what is stored has yet to be ended: a revision that could
+// not even be recorded as failed, or a rollback that did not get to its end.
+func (s *Session) Unsettled() bool {
+	return s.Unfinished() || len(s.records) > 0 && s.newest().Status.IsPending()
+}
+
 // FinishRollback takes an unfinished release back to the revision that is deployed.
 func (s *Session) FinishRollback() error {
 	deployed, err := s.Deployed()
