@@ -160,7 +160,8 @@ func (d *demo) applyMicroservice(ctx context.Context) error {
 		"kubectl apply -f "+file,
 		"kubectl wait --for=condition=Ready --timeout=120s microservice/microservice-sample",
 		"helm history microservice-sample",
-		"kubectl delete -f "+file,
+		"kubectl delete microservice microservice-sample", // while its ServiceAccount has the right to
+		"kubectl delete -f "+file+" --ignore-not-found",
 	)
 }
 

@@ -117,12 +117,7 @@ func TestDatabaseLifecycle(t *testing.T) {
 	told := followed(e, "databases")
 	k.Create("shop", databaseSpec(e, 3, map[string]any{"backup": map[string]any{"enabled": true, "storageSize": "1Gi"}}))
 	waitServers(k, "shop", 3, "17")
-	all := strings.Join(told(), "\n")
-	for _, part := range []string{"Deploying: ", "Updating: ", "/3 replicas ready", "Running: All replicas are ready"} {
-		if !strings.Contains(all, part) {
-			t.Errorf("the status never told %q:\n%s", part, all)
-		}
-	}
+	wantTold(e, told, "Deploying: ", "Updating: ", "/3 replicas ready", "Running: All replicas are ready")
 	made, pods := credentials(e, "shop"), podsOf(e, "shop")
 	if string(made["username"]) != "admin" || len(made["password"]) < 20 {
 		t.Errorf("credentials: %d bytes of password for %q", len(made["password"]), made["username"])

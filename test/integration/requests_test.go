@@ -158,7 +158,7 @@ func TestIdleResourcesMakeNoRequests(t *testing.T) {
 	if got := requests(t, e, started); len(got) > 0 {
 		t.Errorf("%d requests after the restart:\n%s", len(got), strings.Join(got[:min(len(got), 10)], "\n"))
 	}
-	if got := requests(t, e, since, controlplane.ByVerb("list"), controlplane.ByResource("secrets")); len(got) > 0 {
+	if got := requests(t, e, since, controlplane.ByVerb("list"), controlplane.ByResource("secrets"), controlplane.ByNamespace(e.Namespace)); len(got) > 0 {
 		t.Errorf("Secrets are listed by namespace: %v", got)
 	}
 	if got := requests(t, e, since, writes()); len(got) > 0 {

@@ -85,6 +85,20 @@ func followed(e *harness.Env, resource string) func() []string {
 	}
 }
 
+// wantTold waits until what followed collects has all the parts.
+func wantTold(e *harness.Env, told func() []string, parts ...string) {
+	e.Helper()
+	e.Eventually("the status has told all", func() error {
+		all := strings.Join(told(), "\n")
+		for _, part := range parts {
+			if !strings.Contains(all, part) {
+				return fmt.Errorf("the status never told %q:\n%s", part, all)
+			}
+		}
+		return nil
+	})
+}
+
 func TestWebAppLifecycle(t *testing.T) {
 	e, k := webApps(t)
 	told := followed(e, "webapps")
@@ -94,12 +108,7 @@ func TestWebAppLifecycle(t *testing.T) {
 	if selector, _, _ := unstructured.NestedString(obj.Object, "status", "selector"); !strings.Contains(selector, "app=shop") {
 		t.Errorf("status.selector is %q", selector)
 	}
-	all := strings.Join(told(), "\n")
-	for _, part := range []string{"Deploying: ", "Updating: ", "/3 replicas ready", "Running: All replicas are ready"} {
-		if !strings.Contains(all, part) {
-			t.Errorf("the status never told %q:\n%s", part, all)
-		}
-	}
+	wantTold(e, told, "Deploying: ", "Updating: ", "/3 replicas ready", "Running: All replicas are ready")
 
 	// Replicas alone: at once, no revision, though a gate holds every change.
 	k.Patch("shop", `{"spec":{"gates":[{"name":"release","type":"ManualApproval"}]}}`)
