@@ -39,6 +39,16 @@ func TestSpareLeavesToOthersWhatIsTheirs(t *testing.T) {
 			target: "kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1\nspec: {conversion: {webhook: {clientConfig: {caBundle: Cg==}}}}",
 			live:   "kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1\nspec: {conversion: {webhook: {clientConfig: {caBundle: QUJD}}}}",
 		},
+		"claims' templates that the API server filled in, and that have grown": {
+			target: "kind: StatefulSet\napiVersion: apps/v1\nspec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}]}",
+			live:   "kind: StatefulSet\napiVersion: apps/v1\nspec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {volumeMode: Filesystem, resources: {requests: {storage: 2Gi}}}, status: {phase: Pending}}]}",
+		},
+		"claims' templates that the chart changed": {
+			before: "kind: StatefulSet\napiVersion: apps/v1\nspec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}]}",
+			target: "kind: StatefulSet\napiVersion: apps/v1\nspec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 2Gi}}}}]}",
+			live:   "kind: StatefulSet\napiVersion: apps/v1\nspec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}]}",
+			want:   `{"spec":{"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"resources":{"requests":{"storage":"2Gi"}}}}]}}`,
+		},
 		"an empty Secret that was filled": {
 			target: "kind: Secret\napiVersion: v1\ndata: {tls.crt: \"\"}",
 			live:   "kind: Secret\napiVersion: v1\ndata: {tls.crt: QUJD, tls.key: QUJD}",
