@@ -97,16 +97,7 @@ func TestChartsSeeAPIsThatAppear(t *testing.T) {
 	k.Create("before", nil)
 	k.WaitReady("before")
 	message(t, e, "before", "false")
-	keep := true
-	e.InstallCRD(&apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "lates." + group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Late", ListKind: "LateList", Plural: "lates", Singular: "late"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}}}},
-		},
-	})
+	e.InstallCRD(openCRD(group, "Late"))
 	e.Eventually("the API is discovered", func() error {
 		_, err := e.Kube.Discovery().ServerResourcesForGroupVersion(group + "/v1")
 		return err

@@ -6,6 +6,7 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,16 +23,21 @@ const serviceMonitors = "monitoring.coreos.com"
 // installServiceMonitors serves the kind of the Prometheus operator, as far as an API server cares.
 func installServiceMonitors(e *harness.Env) {
 	e.Helper()
-	keep := true
-	e.InstallCRD(&apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "servicemonitors." + serviceMonitors},
+	e.InstallCRD(openCRD(serviceMonitors, "ServiceMonitor"))
+}
+
+// openCRD is a namespaced kind of version v1 whose objects may hold anything.
+func openCRD(group, kind string) *apiextensionsv1.CustomResourceDefinition {
+	singular, keep := strings.ToLower(kind), true
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: serviceMonitors, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "ServiceMonitor", ListKind: "ServiceMonitorList", Plural: "servicemonitors", Singular: "servicemonitor"},
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: singular + "s", Singular: singular},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}}}},
 		},
-	})
+	}
 }
 
 // databaseStory takes a Database with all its objects through install, repair,
