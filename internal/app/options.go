@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ const defaultLeaderElectionID = "manager.chartgate.dev"
 // options of the manager, as the command line gives them.
 type options struct {
 	watchesFile             string
+	watchNamespaces         []string
 	reconcilePeriod         time.Duration
 	maxConcurrentReconciles int
 	timeout                 time.Duration
@@ -58,6 +60,7 @@ type options struct {
 // their defaults, and a few more.
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.watchesFile, "watches-file", "./watches.yaml", "File that maps kinds to charts.")
+	fs.StringSliceVar(&o.watchNamespaces, "watch-namespaces", nil, "Namespaces whose resources are served, separated by commas. Default: those of $"+WatchNamespaceEnv+", which OLM sets; without either, all.")
 	fs.DurationVar(&o.reconcilePeriod, "reconcile-period", time.Minute, "How often a resource is looked at when nothing happens. A watch's reconcilePeriod goes before.")
 	fs.IntVar(&o.maxConcurrentReconciles, "max-concurrent-reconciles", runtime.NumCPU(), "How many resources of a kind are reconciled at a time. A watch's maxConcurrentReconciles goes before.")
 	fs.DurationVar(&o.timeout, "timeout", 5*time.Minute, "Longest time of one Helm action, hooks included. A resource's spec.release.timeout goes before.")
@@ -102,6 +105,8 @@ func (o *options) validate() error {
 		return fmt.Errorf("--timeout has to be above 0, and is %s", o.timeout)
 	case o.defaultServiceAccount != "" && len(validation.IsDNS1123Subdomain(o.defaultServiceAccount)) > 0:
 		return fmt.Errorf("--default-service-account has to be the name of a ServiceAccount, and is %q", o.defaultServiceAccount)
+	case slices.ContainsFunc(o.namespaces(), func(ns string) bool { return len(validation.IsDNS1123Label(ns)) > 0 }):
+		return fmt.Errorf("--watch-namespaces and $%s have to name namespaces, and say %q", WatchNamespaceEnv, o.namespaces())
 	case o.metricsRequireRBAC && !o.metricsSecure:
 		return errors.New("--metrics-require-rbac needs --metrics-secure: a token must not be sent in the clear")
 	case o.webhookPort < 0 || o.webhookPort > 65535:
@@ -110,10 +115,14 @@ func (o *options) validate() error {
 	return nil
 }
 
-// watchNamespaces reads which namespaces to watch from the environment; none means all.
-func watchNamespaces() []string {
+// namespaces returns which namespaces to watch, those of the flag before those of the environment; none means all.
+func (o *options) namespaces() []string {
+	names := o.watchNamespaces
+	if len(names) == 0 {
+		names = strings.Split(os.Getenv(WatchNamespaceEnv), ",")
+	}
 	var out []string
-	for ns := range strings.SplitSeq(os.Getenv(WatchNamespaceEnv), ",") {
+	for _, ns := range names {
 		if ns = strings.TrimSpace(ns); ns != "" {
 			out = append(out, ns)
 		}

@@ -82,7 +82,7 @@ func run(ctx context.Context, o *options, cfg *rest.Config) (err error) {
 		return err
 	}
 	pool := identity.NewPool(cfg)
-	if err := setUp(ctx, mgr, pool, kinds); err != nil {
+	if err := setUp(ctx, mgr, pool, o.namespaces(), kinds); err != nil {
 		return err
 	}
 	if err := serveWebhook(mgr, pool, o); err != nil {
@@ -115,7 +115,7 @@ func newManager(cfg *rest.Config, o *options) (manager.Manager, error) {
 		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	caching := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
-	if namespaces := watchNamespaces(); len(namespaces) > 0 {
+	if namespaces := o.namespaces(); len(namespaces) > 0 {
 		caching.DefaultNamespaces = map[string]cache.Config{}
 		for _, ns := range namespaces {
 			caching.DefaultNamespaces[ns] = cache.Config{}
@@ -152,24 +152,24 @@ func newManager(cfg *rest.Config, o *options) (manager.Manager, error) {
 	return mgr, nil
 }
 
-// setUp adds a controller for every kind.
-func setUp(ctx context.Context, mgr manager.Manager, pool *identity.Pool, kinds []kind) error {
+// setUp adds a controller for every kind, whose resources in the namespaces it serves; without any, in all.
+func setUp(ctx context.Context, mgr manager.Manager, pool *identity.Pool, namespaces []string, kinds []kind) error {
 	operator, err := pool.For(identity.Operator)
 	if err != nil {
 		return err
 	}
 	wakes := reconciler.NewWakes()
 	wake := func(owner dependents.Owner) {
-		if namespaces := watchNamespaces(); len(namespaces) == 0 || slices.Contains(namespaces, owner.Namespace) {
+		if len(namespaces) == 0 || slices.Contains(namespaces, owner.Namespace) {
 			wakes.Wake(owner)
 		}
 	}
-	tracker := dependents.NewTracker(ctx, pool, watchNamespaces(), mgr.GetLogger().WithName("dependents"), wake)
+	tracker := dependents.NewTracker(ctx, pool, namespaces, mgr.GetLogger().WithName("dependents"), wake)
 	var engine *release.Engine
-	releases := store.New(ctx, pool, watchNamespaces(), mgr.GetLogger().WithName("store"), func(namespace, name string) { engine.Changed(namespace, name) })
+	releases := store.New(ctx, pool, namespaces, mgr.GetLogger().WithName("store"), func(namespace, name string) { engine.Changed(namespace, name) })
 	engine = release.NewEngine(release.Options{Pool: pool, Tracker: tracker, Store: releases, Holder: holder(), Wake: wake})
 	gateInputs := inputs.New(ctx, pool, mgr.GetLogger().WithName("inputs"), wake)
-	gates := gate.NewSet(gate.Evaluators(gate.Options{Protection: gateInputs.Protection(watchNamespaces()...), KindGates: kindGates(kinds)}))
+	gates := gate.NewSet(gate.Evaluators(gate.Options{Protection: gateInputs.Protection(namespaces...), KindGates: kindGates(kinds)}))
 	recorder := newRecorder(ctx, operator.Kubernetes)
 	for _, k := range kinds {
 		err := reconciler.Setup(mgr, reconciler.Options{
@@ -197,7 +197,7 @@ func setUp(ctx context.Context, mgr manager.Manager, pool *identity.Pool, kinds 
 			return err
 		}
 		ctrl.Log.Info("Watching", "group", k.watch.GroupVersionKind.Group, "version", k.watch.GroupVersionKind.Version,
-			"kind", k.watch.GroupVersionKind.Kind, "source", k.watch.Source, "chart", k.watch.ChartPath, "namespaces", slices.Concat(watchNamespaces()))
+			"kind", k.watch.GroupVersionKind.Kind, "source", k.watch.Source, "chart", k.watch.ChartPath, "namespaces", namespaces)
 	}
 	return nil
 }

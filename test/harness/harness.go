@@ -115,6 +115,8 @@ type Manager struct {
 type ManagerOptions struct {
 	// Watches is the content of watches.yaml.
 	Watches string
+	// Namespaces that it serves. Default: all, so that its kinds have to be this test's alone.
+	Namespaces []string
 	// Args are further flags.
 	Args []string
 	// Config of the API server. Default: the control plane's administrator.
@@ -132,6 +134,7 @@ func (e *Env) StartManager(o ManagerOptions) *Manager {
 	m.args = append([]string{
 		"--watches-file", m.watches, "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
 		"--max-concurrent-reconciles", "4",
+		"--watch-namespaces", strings.Join(o.Namespaces, ","),
 	}, o.Args...)
 	m.Start()
 	e.Cleanup(func() { m.Stop() })

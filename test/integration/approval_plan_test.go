@@ -36,7 +36,7 @@ data:
 
 func TestApprovalNeverShowsASecret(t *testing.T) {
 	const canary = "c4nary-Value/with:signs"
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("secret", secretChart))
 	operator := e.StartProcess(harness.ProcessOptions{Watches: harness.Watches(k), Args: append([]string{"--zap-log-level", "debug"}, onlyWatches...)})
 	createSecret(e, "credentials", map[string]string{"password": canary})
@@ -90,7 +90,7 @@ func TestApprovalNeverShowsASecret(t *testing.T) {
 }
 
 func TestApprovalPlanOfAForeignNameIsNotTouched(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 	createConfigMap(e, planName(k, "one"), map[string]string{"mine": "yes"})
@@ -114,7 +114,7 @@ func TestApprovalPlanOfAForeignNameIsNotTouched(t *testing.T) {
 }
 
 func TestApprovalIsNotAskedForWhatAltersNothing(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 	k.Create("one", map[string]any{"message": "first"})

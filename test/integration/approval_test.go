@@ -43,7 +43,7 @@ func waitPlan(e *harness.Env, k *harness.Kind, name string) *unstructured.Unstru
 }
 
 func TestApprovalShowsThePlanAndKeepsARecord(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	m := e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 	k.Create("one", gated("first", gateOf("release", v1alpha1.GateManualApproval, nil)))

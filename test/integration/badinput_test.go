@@ -182,7 +182,7 @@ func TestStalledResourceMakesNoRequests(t *testing.T) {
 }
 
 func TestBadInputBetweenDoesNotGiveUpAHeldChange(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	k.Extra = "  valuesPath: spec.values\n"
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})

@@ -23,11 +23,10 @@ import (
 // databases starts an operator that serves Databases in the test's namespace.
 func databases(t *testing.T) (*harness.Env, *harness.Kind, *harness.Manager) {
 	t.Helper()
-	e := harness.New(t) // one at a time: they share the kind
+	e := sideBySide(t)
 	serveDatabases(e)
 	k := databaseKind(e)
-	t.Setenv("WATCH_NAMESPACE", e.Namespace)
-	return e, k, e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
+	return e, k, e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Namespaces: []string{e.Namespace}, Args: onlyWatches})
 }
 
 func databaseKind(e *harness.Env) *harness.Kind {

@@ -29,7 +29,7 @@ var accountChart = map[string]string{
 }
 
 func TestGateThatMayNotBeReadNamesTheMissingRule(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("account", accountChart))
 	user := harness.Name("limited-")
 	cfg, err := e.Cluster.User(user)
@@ -68,7 +68,7 @@ func TestGateThatMayNotBeReadNamesTheMissingRule(t *testing.T) {
 }
 
 func TestGateThatCanNotBeReadHolds(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("account", accountChart))
 	proxy := e.StartProxy()
 	proxy.OnRequest(func(r harness.Request) harness.Action {
@@ -90,7 +90,7 @@ func TestGateThatCanNotBeReadHolds(t *testing.T) {
 // An edit that comes after the gates were asked and before anything is released
 // is not released with what they let through.
 func TestEditBetweenGateCheckAndReleaseIsNotReleased(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	proxy := e.StartProxy()
 	var once sync.Once
@@ -124,7 +124,7 @@ func TestEditBetweenGateCheckAndReleaseIsNotReleased(t *testing.T) {
 }
 
 func TestGateNeverHoldsADeletion(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 	approval := gateOf("release", v1alpha1.GateManualApproval, nil)
@@ -146,7 +146,7 @@ func TestGateNeverHoldsADeletion(t *testing.T) {
 
 func TestGatesAtRestMakeNoRequests(t *testing.T) {
 	const n, watched = 100, 7
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1s"}})
 	createConfigMap(e, "common", nil)
@@ -204,7 +204,7 @@ func TestGatesAtRestMakeNoRequests(t *testing.T) {
 
 func TestGateEventWakesOnlyItsReferrers(t *testing.T) {
 	const n = 100
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 	for i := range n {

@@ -89,7 +89,7 @@ func countEvents(e *harness.Env, reason, about string) int {
 }
 
 func TestGateHoldsAnInstallAndOpensAtOnce(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 	since := time.Now()

@@ -90,7 +90,7 @@ func createSecret(e *harness.Env, name string, content map[string]string) {
 func TestGateOfEachTypeHoldsOpensAndClosesAgain(t *testing.T) {
 	for name, s := range stories() {
 		t.Run(name, func(t *testing.T) {
-			e := harness.New(t)
+			e := sideBySide(t)
 			k := e.GatedKind(e.Chart("one", configChart))
 			e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 			gateName := fmt.Sprint(s.gate["name"])
@@ -130,7 +130,7 @@ func TestGateOfEachTypeHoldsOpensAndClosesAgain(t *testing.T) {
 }
 
 func TestGateWindowOpensAndClosesByTheClock(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 	if now := time.Now(); now.Second() >= 52 {
@@ -152,7 +152,7 @@ func TestGateWindowOpensAndClosesByTheClock(t *testing.T) {
 }
 
 func TestGatesSayWhatTheyCanNotLookAt(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 	ref := func(apiVersion, kind, namespace string) map[string]any {
@@ -188,7 +188,7 @@ func TestGatesSayWhatTheyCanNotLookAt(t *testing.T) {
 }
 
 func TestGateThatIsOptionalNeverHolds(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 	k.Create("one", gated("first",
@@ -203,7 +203,7 @@ func TestGateThatIsOptionalNeverHolds(t *testing.T) {
 }
 
 func TestGatesOfTheKindCanNotBeWeakened(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	k.Extra = "  gates:\n  - {name: settings, type: ConfigMapExists, checkInterval: 3600}\n"
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
@@ -225,7 +225,7 @@ func TestGatesOfTheKindCanNotBeWeakened(t *testing.T) {
 }
 
 func TestGateThatIsWrongStallsUntilItIsMended(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 	wrong := func(fields map[string]any) map[string]any {
@@ -258,7 +258,7 @@ func TestGateThatIsWrongStallsUntilItIsMended(t *testing.T) {
 }
 
 func TestGatesThatWaitForEachOtherAreNamed(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 	k.Create("a", gated("x", gateOf("b", v1alpha1.GateDependencyReady, nil)))
@@ -271,7 +271,7 @@ func TestGatesThatWaitForEachOtherAreNamed(t *testing.T) {
 }
 
 func TestGatesLookFurtherWhereTheWatchAllowsIt(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	k.Extra = "  allowCrossNamespaceRefs: true\n"
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})

@@ -36,19 +36,20 @@ type tenancy struct {
 func startForTenants(e *harness.Env, args []string, kinds ...*harness.Kind) *tenancy {
 	e.Helper()
 	user := userWith(e, operatorRules(e, kinds...))
-	return &tenancy{Env: e, operator: user, since: startAs(e, user, harness.Watches(kinds...), args)}
+	return startAs(e, user, harness.ManagerOptions{Watches: harness.Watches(kinds...), Args: args})
 }
 
 // startAs starts an operator as the user.
-func startAs(e *harness.Env, user, watches string, args []string) time.Time {
+func startAs(e *harness.Env, user string, options harness.ManagerOptions) *tenancy {
 	e.Helper()
 	cfg, err := e.Cluster.User(user)
 	if err != nil {
 		e.Fatal(err)
 	}
-	since := time.Now()
-	e.StartManager(harness.ManagerOptions{Watches: watches, Args: args, Config: cfg})
-	return since
+	ten := &tenancy{Env: e, operator: user, since: time.Now()}
+	options.Config = cfg
+	e.StartManager(options)
+	return ten
 }
 
 // operatorRules are those of an operator of the kinds, without their charts'.
@@ -156,7 +157,7 @@ func serviceAccount(name string) map[string]any {
 }
 
 func TestResourceIsServedAsItsServiceAccount(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	ten := startForTenants(e, []string{"--reconcile-period", "1s"}, k)
 	user := account(e, "deployer")
@@ -222,7 +223,7 @@ func TestResourceIsServedAsItsServiceAccount(t *testing.T) {
 
 // Who serves a kind's resources that name nobody is said by its watch, else by the flag.
 func TestWatchAndFlagNameTheServiceAccount(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	chart := e.Chart("one", configChart)
 	byWatch, byFlag := e.GatedKind(chart), e.OpenKind(chart)
 	byWatch.Extra = "  serviceAccount: watched\n"
@@ -270,7 +271,7 @@ func commands(t *testing.T, message string) [][]string {
 
 // The message of a refusal can be followed, command by command, until the release is there.
 func TestRefusalSaysWhatGrantsIt(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("granted", map[string]string{
 		"templates/all.yaml": smallChart["templates/all.yaml"],
 		"values.yaml":        smallChart["values.yaml"],

@@ -7,6 +7,7 @@
 package integration
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -16,7 +17,14 @@ import (
 	"github.com/chartgate/chartgate/test/harness"
 )
 
+// atOnce is how many tests run side by side where the command line says nothing else. They wait for
+// most of their time: more than the machine has processors keep it busy.
+const atOnce = "6"
+
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
 	ctrl.SetLogger(harness.Logger())
 	os.Exit(controlplane.Main(m, controlplane.Options{Controllers: true, Nodes: 1, AuditLog: true}))
 }

@@ -121,7 +121,7 @@ func userWith(e *harness.Env, files []rbac.File) string {
 
 // A chart releases with just the rules that are worked out from it.
 func TestChartReleasesWithTheRulesWorkedOut(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("granting", grantingChart(harness.Name("granting")+".test.dev")))
 	watches := filepath.Join(t.TempDir(), "watches.yaml")
 	e.WriteFile(watches, harness.Watches(k))

@@ -25,7 +25,7 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 // Without the right to watch, and without the right to list what is released, objects
 // are read at each reconcile: slower, but neither hung nor in a loop.
 func TestFewRightsSuffice(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("few", map[string]string{
 		"values.yaml":       configChart["values.yaml"],
 		"templates/cm.yaml": strings.ReplaceAll(configChart["templates/cm.yaml"], "  random: {{ randAlphaNum 16 }}\n", ""),
@@ -74,7 +74,7 @@ spec:
 // A ServiceAccount that lost its rights holds up nothing but its own resource, and that
 // for no longer than the resource's timeout when it is deleted.
 func TestReleaseIsGivenUpWhenNobodyMayRemoveIt(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	ten := startForTenants(e, []string{"--reconcile-period", "1h"}, k)
 	account(e, "robot")
@@ -125,7 +125,7 @@ func TestReleaseIsGivenUpWhenNobodyMayRemoveIt(t *testing.T) {
 
 // After a restart nobody remembers what was released: the operator reads it in what is stored, for names alone.
 func TestWhatStaysIsNamedAfterARestart(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	user := userWith(e, operatorRules(e, k))
 	cfg, err := e.Cluster.User(user)
@@ -165,7 +165,7 @@ func TestWhatStaysIsNamedAfterARestart(t *testing.T) {
 
 // A namespace that is deleted takes roles and resources in any order, and nothing in it is waited for.
 func TestNamespaceGoesWithItsTenants(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	startForTenants(e, onlyWatches, k)
 	ns := harness.Name("going-")
@@ -186,14 +186,14 @@ func TestNamespaceGoesWithItsTenants(t *testing.T) {
 
 // An operator without the right to act as others says which rule it lacks.
 func TestImpersonationItselfMayBeMissing(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	files := operatorRules(e, k)
 	for i := range files {
 		files[i].Content = []byte(strings.ReplaceAll(string(files[i].Content), "verbs: [get, impersonate]", "verbs: [get]"))
 	}
 	user := userWith(e, files)
-	startAs(e, user, harness.Watches(k), onlyWatches)
+	startAs(e, user, harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
 	account(e, "robot")
 	bind(e, e.Namespace, "robot", "edit")
 	k.Create("one", serviceAccount("robot"))
@@ -207,7 +207,7 @@ func TestImpersonationItselfMayBeMissing(t *testing.T) {
 	// Of its own rights it names the rule, too: those for a chart's objects are none that it has.
 	k2 := e.GatedKind(e.Chart("service", map[string]string{"templates/s.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: \"{{ .Release.Name }}\"}\nspec: {ports: [{port: 80}]}\n"}))
 	other := userWith(e, operatorRules(e, k2))
-	startAs(e, other, harness.Watches(k2), onlyWatches)
+	startAs(e, other, harness.ManagerOptions{Watches: harness.Watches(k2), Args: onlyWatches})
 	k2.Create("own", nil)
 	st = k2.WaitCondition("own", v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonForbidden)
 	want := other + ` may not create services in namespace ` + e.Namespace + `; add to the operator's role: {apiGroups: [""], resources: [services], verbs: [get, list, watch, create, update, patch, delete]}`

@@ -43,10 +43,9 @@ const chosenWatches = `- group: apps.chartgate.dev
 // serveChosen starts the operator, with further flags, in the test's namespace.
 func serveChosen(t *testing.T, args ...string) *chosen {
 	t.Helper()
-	c := chosenKinds(harness.New(t))            // one at a time: they share the kinds
+	c := chosenKinds(sideBySide(t))
 	bind(c.Env, c.Namespace, "default", "edit") // they act as their namespace's ServiceAccount
-	t.Setenv("WATCH_NAMESPACE", c.Namespace)
-	c.manager = c.StartManager(harness.ManagerOptions{Watches: chosenWatches, Args: slices.Concat(loopbackRepositories, onlyWatches, args)})
+	c.manager = c.StartManager(harness.ManagerOptions{Watches: chosenWatches, Namespaces: []string{c.Namespace}, Args: slices.Concat(loopbackRepositories, onlyWatches, args)})
 	return c
 }
 

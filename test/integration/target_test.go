@@ -45,10 +45,9 @@ func createSecretIn(t *testing.T, namespace string, charts *chartserver.Reposito
 
 // An operator with rights in the HelmApp's namespace alone releases where the HelmApp's ServiceAccount may.
 func TestHelmAppGoesWhereItsServiceAccountMay(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	target := harness.New(t).Namespace
 	c := chosenKinds(e)
-	t.Setenv("WATCH_NAMESPACE", e.Namespace)
 	user := harness.Name("operator-")
 	for _, f := range operatorRules(e, c.apps, c.services) {
 		var r rbacv1.ClusterRole
@@ -70,7 +69,9 @@ func TestHelmAppGoesWhereItsServiceAccountMay(t *testing.T) {
 	bind(e, e.Namespace, "robot", "edit")
 	bind(e, target, "robot", "edit")
 	charts := shops(t, []string{e.Namespace}, "1.0.0")
-	ten := &tenancy{Env: e, operator: user, since: startAs(e, user, chosenWatches, append([]string{"--reconcile-period", "1h"}, chosenArgs...))}
+	ten := startAs(e, user, harness.ManagerOptions{
+		Watches: chosenWatches, Namespaces: []string{e.Namespace}, Args: append([]string{"--reconcile-period", "1h"}, chosenArgs...),
+	})
 
 	spec := serviceAccount("robot")
 	spec["chart"], spec["targetNamespace"] = shop(charts.URL, "1.0.0"), target
@@ -115,7 +116,7 @@ func TestHelmAppGoesWhereItsServiceAccountMay(t *testing.T) {
 }
 
 func TestTwoHelmAppsOfOneNameShareATargetNamespace(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	other, target := in(e, harness.New(t).Namespace), harness.New(t).Namespace
 	c := chosenKinds(e)
 	charts := shops(t, []string{e.Namespace, other.Namespace}, "1.0.0")
@@ -123,8 +124,7 @@ func TestTwoHelmAppsOfOneNameShareATargetNamespace(t *testing.T) {
 		bind(from, from.Namespace, "default", "edit")
 		bind(from, target, "default", "edit")
 	}
-	t.Setenv("WATCH_NAMESPACE", e.Namespace+","+other.Namespace)
-	e.StartManager(harness.ManagerOptions{Watches: chosenWatches, Args: chosenArgs})
+	e.StartManager(harness.ManagerOptions{Watches: chosenWatches, Namespaces: []string{e.Namespace, other.Namespace}, Args: chosenArgs})
 	spec := map[string]any{"chart": shop(charts.URL, "1.0.0"), "targetNamespace": target}
 	kinds := []*harness.Kind{c.apps, c.apps.In(other)}
 	for _, k := range kinds { // at the same time: one of them is first

@@ -30,7 +30,7 @@ type tenant struct {
 // cluster, for a tenant who may edit the test's namespace as ServiceAccount robot.
 func startTenant(t *testing.T) *tenant {
 	t.Helper()
-	e := harness.New(t)
+	e := sideBySide(t)
 	c := chosenKinds(e)
 	victim := harness.New(t)
 	createSecret(victim, "treasure", map[string]string{"key": "tr3asure"})
@@ -39,9 +39,8 @@ func startTenant(t *testing.T) *tenant {
 	bind(e, e.Namespace, "robot", "edit")
 	account(victim, "admin")
 	bind(victim, victim.Namespace, "admin", "admin")
-	t.Setenv("WATCH_NAMESPACE", e.Namespace) // other tests left theirs behind; its rights are in all
 	operator := userWith(e, operatorRules(e, c.apps, c.services))
-	ten.tenancy = &tenancy{Env: e, operator: operator, since: startAs(e, operator, chosenWatches, chosenArgs)}
+	ten.tenancy = startAs(e, operator, harness.ManagerOptions{Watches: chosenWatches, Namespaces: []string{e.Namespace}, Args: chosenArgs})
 	return ten
 }
 
@@ -306,7 +305,7 @@ func TestHelmAppGivesNobodyMoreRights(t *testing.T) {
 // What is stored of a release, and could be written by anybody with a Secret to edit, or a status
 // to patch, leads the operator nowhere.
 func TestStatusDoesNotSayWhereTheOperatorWrites(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	victim := harness.New(t)
 	k := e.GatedKind(e.Chart("one", configChart))
 	obj := k.Create("one", nil)
@@ -327,11 +326,10 @@ func TestStatusDoesNotSayWhereTheOperatorWrites(t *testing.T) {
 
 // The samples have the rights that they need in them.
 func TestSamplesOfTenantsSuffice(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	c := chosenKinds(e)
-	t.Setenv("WATCH_NAMESPACE", e.Namespace)
 	operator := userWith(e, operatorRules(e, c.apps, c.services))
-	ten := &tenancy{Env: e, operator: operator, since: startAs(e, operator, chosenWatches, chosenArgs)}
+	ten := startAs(e, operator, harness.ManagerOptions{Watches: chosenWatches, Namespaces: []string{e.Namespace}, Args: chosenArgs})
 	charts := chartserver.NewRepository(t)
 	charts.File(t, "podinfo-6.5.1.tgz", chartserver.PackFiles(t, "podinfo", "6.5.1", smallChart))
 	charts.Index(t)

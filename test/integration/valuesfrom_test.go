@@ -59,7 +59,7 @@ func updateSecret(e *harness.Env, name, key, content string) {
 func TestValuesFromASecretShowNowhere(t *testing.T) {
 	const canary = "c4nary-Value/with:signs"
 	const pin = "73519264"
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("leaky", leakyChart))
 	operator := e.StartProcess(harness.ProcessOptions{Watches: harness.Watches(k), Args: append([]string{"--zap-log-level", "debug"}, onlyWatches...)})
 	check := func(what string) {
@@ -139,7 +139,7 @@ func TestValuesFromASecretShowNowhere(t *testing.T) {
 }
 
 func TestValuesFromAreWatched(t *testing.T) {
-	e := harness.New(t)
+	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("leaky", leakyChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: append([]string{"--reconcile-period", "1h"}, onlyWatches...)})
 	createConfigMap(e, "settings", map[string]string{"values.yaml": "message: first\ndb: {word: a}\n"})

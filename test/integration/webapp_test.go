@@ -25,11 +25,10 @@ import (
 // webApps starts an operator that serves WebApps in the test's namespace.
 func webApps(t *testing.T) (*harness.Env, *harness.Kind) {
 	t.Helper()
-	e := harness.New(t) // one at a time: they share the kind
+	e := sideBySide(t)
 	serveWebApps(e)
 	k := webAppKind(e)
-	t.Setenv("WATCH_NAMESPACE", e.Namespace)
-	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: onlyWatches})
+	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Namespaces: []string{e.Namespace}, Args: onlyWatches})
 	return e, k
 }
 
