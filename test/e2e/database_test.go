@@ -64,11 +64,10 @@ func (r resource) writing(t *testing.T) func() int {
 				committed++
 			} else if strings.Contains(err.Error(), "duplicate key") {
 				committed++ // its answer was lost
-			} else {
-				select {
-				case <-ctx.Done():
-				case <-time.After(100 * time.Millisecond):
-				}
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
 			}
 		}
 	})

@@ -65,9 +65,19 @@ func TestSubscription(t *testing.T) {
 			return gone(ctx, &appsv1.Deployment{}, g.namespace, g.name)
 		})
 	})
-	t.Run("a WebApp answers", webAppAnswers)
-	t.Run("a team's charts act as the team", teamsActAsThemselves)
-	t.Run("a Database keeps its rows", func(t *testing.T) { databaseKeepsItsRows(t, o) })
+	t.Run("side by side", func(t *testing.T) {
+		for name, story := range map[string]func(*testing.T){
+			"a Database keeps its rows":       func(t *testing.T) { databaseKeepsItsRows(t, o) },
+			"a WebApp answers":                webAppAnswers,
+			"a team's charts act as the team": teamsActAsThemselves,
+			"approvals are vouched for":       approvalsAreVouchedFor,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel() // in namespaces of its own
+				story(t)
+			})
+		}
+	})
 	noForbidden(t, o, start)
 }
 

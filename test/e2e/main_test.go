@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -22,6 +23,9 @@ const setUpLimit = 25 * time.Minute
 // env is what all tests use.
 var env *environment
 
+// atOnce is how many tests run side by side where the command line says nothing else: they wait for most of their time.
+const atOnce = "4"
+
 func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -32,6 +36,9 @@ func run(ctx context.Context, m *testing.M) int {
 	ctx, cancel := context.WithTimeoutCause(ctx, setUpLimit, fmt.Errorf("the set-up took longer than %s", setUpLimit))
 	defer cancel()
 	var err error
+	if err = flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
 	env, err = newEnvironment(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

@@ -88,6 +88,7 @@ func createSecret(e *harness.Env, name string, content map[string]string) {
 }
 
 func TestGateOfEachTypeHoldsOpensAndClosesAgain(t *testing.T) {
+	t.Parallel()
 	for name, s := range stories() {
 		t.Run(name, func(t *testing.T) {
 			e := sideBySide(t)
