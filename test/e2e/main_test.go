@@ -20,6 +20,9 @@ import (
 // without the build of programs that are not in the cache yet.
 const setUpLimit = 25 * time.Minute
 
+// interrupted is the exit code of tests that a signal stopped.
+const interrupted = 130
+
 // env is what all tests use.
 var env *environment
 
@@ -33,20 +36,26 @@ func TestMain(m *testing.M) {
 }
 
 func run(ctx context.Context, m *testing.M) int {
-	ctx, cancel := context.WithTimeoutCause(ctx, setUpLimit, fmt.Errorf("the set-up took longer than %s", setUpLimit))
-	defer cancel()
 	var err error
 	if err = flag.Set("test.parallel", atOnce); err != nil {
 		panic(err)
 	}
-	env, err = newEnvironment(ctx)
+	setUp, cancel := context.WithTimeoutCause(ctx, setUpLimit, fmt.Errorf("the set-up took longer than %s", setUpLimit))
+	defer cancel()
+	env, err = newEnvironment(setUp)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		env.stop()
 		return 1
 	}
-	code := m.Run()
-	if code != 0 && os.Getenv(keepVariable) == "1" {
+	code, ended := interrupted, make(chan int, 1)
+	go func() { ended <- m.Run() }()
+	select {
+	case code = <-ended:
+	case <-ctx.Done():
+		fmt.Fprintln(os.Stderr, "e2e: the tests were stopped")
+	}
+	if code != 0 && ctx.Err() == nil && os.Getenv(keepVariable) == "1" {
 		fmt.Fprintf(os.Stderr, "e2e: %s=1: the cluster stays until this process ends; kubectl --kubeconfig %s; Ctrl-C ends it\n",
 			keepVariable, env.cluster.KubeconfigPath())
 		<-ctx.Done()
