@@ -48,6 +48,7 @@ func approvalsAreVouchedFor(t *testing.T) {
 	if len(approvals) != 1 || approvals[0].(map[string]any)["approver"] != "anna" {
 		t.Errorf("status.approvals: %v", approvals)
 	}
+	kubectl(t, "", "delete", "guestbook", g.name, "-n", g.namespace, "--timeout=2m") // before its namespace, in which nothing can be made then
 }
 
 func approval(g guestbook, approver string) string {
