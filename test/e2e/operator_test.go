@@ -63,6 +63,7 @@ func (o operator) subscribe(t *testing.T, subscription olm.Subscription) {
 // waitInstalled waits until OLM says that the newest version runs.
 func (o operator) waitInstalled(t *testing.T) string {
 	t.Helper()
+	defer step("wait for OLM to install the operator in %s", o.namespace)()
 	csv, err := env.olm.WaitInstalled(limited(t), o.namespace, packageName)
 	must(t, err)
 	return csv
@@ -75,6 +76,7 @@ func (o operator) clean(t *testing.T) {
 		t.Log(env.olm.Diagnose(context.Background(), o.namespace))
 		t.Log(o.log(context.Background()))
 	}
+	defer step("remove the operator of %s and what is left", o.namespace)()
 	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
 	for _, kind := range []string{"guestbooks", "webapps", "databases", "helmapps", "microservices"} {
