@@ -8,6 +8,8 @@ IMG ?= ghcr.io/chartgate/chartgate:v$(VERSION)
 # The images of the bundle and the catalog that OLM installs it from.
 BUNDLE_IMG ?= ghcr.io/chartgate/chartgate-bundle:v$(VERSION)
 CATALOG_IMG ?= ghcr.io/chartgate/chartgate-catalog:v$(VERSION)
+# Tests of the bundle that operator-sdk scorecard runs.
+SCORECARD_IMG ?= ghcr.io/chartgate/chartgate-scorecard:v$(VERSION)
 # What serves the catalog.
 OPM_IMG ?= quay.io/operator-framework/opm:v1.73.0
 
@@ -210,8 +212,17 @@ bundle: manifests operator-sdk ## Generate the bundle. IMG, BUNDLE_DIR, USE_IMAG
 	  $(if $(filter bundle,$(BUNDLE_DIR)),--dockerfile bundle.Dockerfile) $(if $(filter true,$(USE_IMAGE_DIGESTS)),--image-digest-from bin/image/digest)
 
 .PHONY: bundle-validate
-bundle-validate: operator-sdk ## Check the bundle as OperatorHub and the community operators do. BUNDLE_DIR.
+bundle-validate: operator-sdk ## Check the bundle as OperatorHub and the community operators do, and by the scorecard tests of hack/scorecard. BUNDLE_DIR.
 	go run ./hack/bundle --operator-sdk $(OPERATOR_SDK) --validate --output $(BUNDLE_DIR)
+	go run ./hack/scorecard --bundle $(BUNDLE_DIR) --all
+
+.PHONY: scorecard-image
+scorecard-image: ## Build the image of the scorecard tests, SCORECARD_IMG, without a container engine, into bin/scorecard-image. ARCHS, PUSH=1.
+	go run ./hack/scorecard --build-image $(SCORECARD_IMG) --arch $(ARCHS) $(PUSH_FLAG)
+
+.PHONY: scorecard
+scorecard: operator-sdk ## Run operator-sdk scorecard on the bundle, in the current kubeconfig's cluster. BUNDLE_DIR.
+	$(OPERATOR_SDK) scorecard $(BUNDLE_DIR) --pod-security restricted --wait-time 3m
 
 .PHONY: bundle-image
 bundle-image: ## Build the bundle's image, BUNDLE_IMG, without a container engine, into bin/bundle-image. BUNDLE_DIR, PUSH=1.

@@ -14,8 +14,19 @@ if [ -n "${ONLY_NAMESPACE:-}" ]; then
 else
   where=(--all-namespaces)
 fi
-left="$("${KUBECTL:-kubectl}" get chartgate "${where[@]}" --ignore-not-found \
-  --output 'jsonpath={range .items[*]}{.kind}{" "}{.metadata.namespace}{"/"}{.metadata.name}{"\n"}{end}' 2>/dev/null || true)"
+problem="$(mktemp)"
+trap 'rm -f "$problem"' EXIT
+if ! left="$("${KUBECTL:-kubectl}" get chartgate "${where[@]}" --ignore-not-found \
+  --output 'jsonpath={range .items[*]}{.kind}{" "}{.metadata.namespace}{"/"}{.metadata.name}{"\n"}{end}' 2>"$problem")"; then
+  # Without the CRDs there is nothing. Anything else leaves the question open.
+  grep -q "doesn't have a resource type" "$problem" && exit 0
+  {
+    echo "Whether there are resources of Chartgate's kinds can't be told:"
+    sed 's/^/  /' "$problem"
+    echo "FORCE=1 goes ahead all the same."
+  } >&2
+  exit 1
+fi
 [ -z "$left" ] && exit 0
 
 {

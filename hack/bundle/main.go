@@ -186,6 +186,16 @@ func (o *options) finish(dir string) error {
 	if err := bundle.Finish(details); err != nil {
 		return err
 	}
+	// Tests of this project's own are of the bundle's version.
+	err = bundle.SetScorecardImages(func(image string) string {
+		if strings.Contains(image[strings.LastIndex(image, "/")+1:], ":") {
+			return image
+		}
+		return image + ":v" + bundle.Version
+	})
+	if err != nil {
+		return err
+	}
 	return bundle.Write()
 }
 

@@ -71,6 +71,9 @@ func Read(dir string) (*Bundle, error) {
 	return b, nil
 }
 
+// CSV is the bundle's ClusterServiceVersion.
+func (b *Bundle) CSV() *unstructured.Unstructured { return &b.csv }
+
 // Write writes what was changed back to the bundle's folder.
 func (b *Bundle) Write() error {
 	content, err := yaml.Marshal(b.csv.Object)

@@ -100,11 +100,15 @@ func (e *Env) WaitObjectGone(apiVersion, kind, name string) {
 // test's namespace, and returns what it prints.
 func (e *Env) Helm(args ...string) string {
 	e.Helper()
-	helm := os.Getenv("HELM")
-	if helm == "" {
-		helm = filepath.Join(e.Root(), "bin", "helm")
+	return e.run(e.HelmProgram(), append([]string{"--namespace", e.Namespace}, args...))
+}
+
+// HelmProgram is the path of the Helm CLI: $HELM, or the one that make helm builds.
+func (e *Env) HelmProgram() string {
+	if helm := os.Getenv("HELM"); helm != "" {
+		return helm
 	}
-	return e.run(helm, append([]string{"--namespace", e.Namespace}, args...))
+	return filepath.Join(e.Root(), "bin", "helm")
 }
 
 // Run runs a program as the control plane's administrator and returns what it prints.

@@ -4,7 +4,6 @@
 package integration
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
@@ -58,7 +58,7 @@ func examples(t *testing.T, root string) (all []example, watches string) {
 	return all, watches
 }
 
-// shell returns a runner of commands whose kubectl works in the test's namespace.
+// shell returns a runner of commands whose kubectl and helm work in the test's namespace.
 func shell(e *harness.Env) func(script string) string {
 	e.Helper()
 	programs, err := controlplane.Resolve(e.Ctx, os.Stderr, controlplane.Kubectl)
@@ -66,15 +66,24 @@ func shell(e *harness.Env) func(script string) string {
 		e.Fatal(err)
 	}
 	dir := e.TempDir()
-	wrapper := filepath.Join(dir, "kubectl")
-	e.WriteFile(wrapper, fmt.Sprintf("#!/bin/sh\nexec %s --kubeconfig %s --namespace %s \"$@\"\n", programs[controlplane.Kubectl], e.Cluster.KubeconfigPath(), e.Namespace))
-	if err := os.Chmod(wrapper, 0o700); err != nil {
+	config, err := clientcmd.LoadFromFile(e.Cluster.KubeconfigPath())
+	if err != nil {
 		e.Fatal(err)
+	}
+	config.Contexts[config.CurrentContext].Namespace = e.Namespace
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		e.Fatal(err)
+	}
+	for name, program := range map[string]string{"kubectl": programs[controlplane.Kubectl], "helm": e.HelmProgram()} {
+		if err := os.Symlink(program, filepath.Join(dir, name)); err != nil {
+			e.Fatal(err)
+		}
 	}
 	return func(script string) string {
 		e.Helper()
 		cmd := exec.CommandContext(e.Ctx, "sh", "-e", "-c", script)
-		cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+		cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			e.Fatalf("%v: %s\n%s", err, script, out)

@@ -107,7 +107,7 @@ func TestWebAppLifecycle(t *testing.T) {
 	if selector, _, _ := unstructured.NestedString(obj.Object, "status", "selector"); !strings.Contains(selector, "app=shop") {
 		t.Errorf("status.selector is %q", selector)
 	}
-	wantTold(e, told, "Deploying: ", "Updating: ", "/3 replicas ready", "Running: All replicas are ready")
+	wantTold(e, told, "Deploying: ", "Running: All replicas are ready")
 
 	// Replicas alone: at once, no revision, though a gate holds every change.
 	k.Patch("shop", `{"spec":{"gates":[{"name":"release","type":"ManualApproval"}]}}`)
@@ -172,6 +172,15 @@ func TestWebAppLifecycle(t *testing.T) {
 			t.Errorf("left: %v", left)
 		}
 	}
+}
+
+func TestWebAppSaysHowManyReplicasAreReady(t *testing.T) {
+	e, k := webApps(t)
+	told := followed(e, "webapps")
+	k.Create("shop", map[string]any{"image": "registry.test/shop:1", "replicas": int64(3), "nodeSelector": map[string]any{"on": "no-node"}})
+	wantTold(e, told, "Updating: 0/3 replicas ready")
+	k.Patch("shop", `{"spec":{"nodeSelector":null}}`)
+	waitRunning(k, "shop", 3)
 }
 
 func TestWebAppLeavesAForeignDeploymentAlone(t *testing.T) {
