@@ -175,9 +175,11 @@ func (c *Cluster) Supervise(name, path string, args ...string) (*supervise.Proce
 		return nil, fmt.Errorf("start %s: the control plane is stopped", name)
 	}
 	spec := supervise.Spec{
-		Name:      name,
-		Path:      path,
-		Args:      args,
+		Name: name,
+		Path: path,
+		Args: args,
+		// Machines that run tests have memory to spare, and are short of processors.
+		Env:       []string{"GOGC=300"},
 		GuardPath: c.programs[Guard],
 		Dir:       c.dir,
 		RemoveDir: c.temporary,

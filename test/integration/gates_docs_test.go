@@ -5,20 +5,17 @@ package integration
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
 	"github.com/chartgate/chartgate/api/v1alpha1"
 	"github.com/chartgate/chartgate/internal/gate"
 	"github.com/chartgate/chartgate/internal/watch"
-	"github.com/chartgate/chartgate/test/controlplane"
 	"github.com/chartgate/chartgate/test/harness"
 )
 
@@ -58,40 +55,6 @@ func examples(t *testing.T, root string) (all []example, watches string) {
 	return all, watches
 }
 
-// shell returns a runner of commands whose kubectl and helm work in the test's namespace.
-func shell(e *harness.Env) func(script string) string {
-	e.Helper()
-	programs, err := controlplane.Resolve(e.Ctx, os.Stderr, controlplane.Kubectl)
-	if err != nil {
-		e.Fatal(err)
-	}
-	dir := e.TempDir()
-	config, err := clientcmd.LoadFromFile(e.Cluster.KubeconfigPath())
-	if err != nil {
-		e.Fatal(err)
-	}
-	config.Contexts[config.CurrentContext].Namespace = e.Namespace
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
-		e.Fatal(err)
-	}
-	for name, program := range map[string]string{"kubectl": programs[controlplane.Kubectl], "helm": e.HelmProgram()} {
-		if err := os.Symlink(program, filepath.Join(dir, name)); err != nil {
-			e.Fatal(err)
-		}
-	}
-	return func(script string) string {
-		e.Helper()
-		cmd := exec.CommandContext(e.Ctx, "sh", "-e", "-c", script)
-		cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			e.Fatalf("%v: %s\n%s", err, script, out)
-		}
-		return string(out)
-	}
-}
-
 func TestGateExamplesOfTheDocumentation(t *testing.T) {
 	e := harness.New(t)
 	t.Chdir(e.Root())
@@ -118,7 +81,7 @@ func TestGateExamplesOfTheDocumentation(t *testing.T) {
   kind: Guestbook
   chart: helm-charts/guestbook
 `, Args: onlyWatches})
-	run := shell(e)
+	run := e.Shell()
 	for _, x := range all {
 		for _, g := range x.gates {
 			types[g.Type] = true

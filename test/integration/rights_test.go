@@ -178,7 +178,7 @@ func TestNamespaceGoesWithItsTenants(t *testing.T) {
 	if err := e.Client.Delete(e.Ctx, binding); err != nil { // it goes first
 		t.Fatal(err)
 	}
-	e.Kubectl("delete", "namespace", ns, "--timeout=60s")
+	e.Kubectl("delete", "namespace", ns, "--timeout=2m")
 	if e.Object("v1", "Namespace", ns) != nil {
 		t.Errorf("namespace %s stays", ns)
 	}

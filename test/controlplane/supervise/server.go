@@ -39,6 +39,8 @@ type Spec struct {
 	// Path is the program, Args are its arguments.
 	Path string
 	Args []string
+	// Env are variables ("NAME=value") beside this process's own.
+	Env []string
 	// Enter, if set, is the command that runs the guard, and so the server,
 	// somewhere else, such as in other namespaces. It must run the guard as its
 	// child and leave with it.
@@ -73,6 +75,7 @@ func Start(spec Spec) (*Process, error) {
 	arguments := spec.commandLine()
 	command := exec.Command(arguments[0], arguments[1:]...)
 	command.Dir = spec.Dir
+	command.Env = append(os.Environ(), spec.Env...)
 	command.Stderr = log
 	// A group of its own keeps a Ctrl-C in the terminal from the servers, so
 	// that this process can stop them in order.

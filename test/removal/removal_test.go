@@ -1,7 +1,7 @@
 // Copyright The Chartgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package integration
+package removal
 
 import (
 	"errors"
@@ -58,12 +58,13 @@ type removal struct {
 	run        func(script string) string
 }
 
-// startRemoval starts the operator. It takes kinds away from the whole cluster: such tests run alone.
+// startRemoval starts the operator.
 func startRemoval(t *testing.T) *removal {
 	t.Helper()
 	e := harness.New(t)
-	t.Chdir(e.Root())
-	r := &removal{Env: e, books: e.Guestbook(), web: webAppKind(e), run: shell(e)}
+	t.Chdir(e.Root()) // charts are named from there
+	web := &harness.Kind{GroupVersionKind: v1alpha1.GroupVersion.WithKind(v1alpha1.KindWebApp)}
+	r := &removal{Env: e, books: e.Guestbook(), web: web.In(e), run: e.Shell()}
 	r.installKinds()
 	r.manager = e.StartManager(harness.ManagerOptions{Watches: removedKinds})
 	r.books.Create("shop", map[string]any{})
@@ -138,7 +139,6 @@ func TestEverythingIsRemovedAsTheDocumentationSays(t *testing.T) {
 	if left := r.Kubectl("get", "clusterrole", "-o", "name", "-l", "app.kubernetes.io/name=chartgate"); left != "" && !strings.Contains(left, "No resources found") {
 		t.Errorf("ClusterRoles are left: %s", left)
 	}
-	r.installKinds() // other tests use them
 }
 
 func TestWorkloadsAreKeptAsTheDocumentationSays(t *testing.T) {
@@ -232,5 +232,4 @@ func TestKindsGoFirstAsTheDocumentationSays(t *testing.T) {
 	r.manager.Start()
 	r.WaitObjectGone("apiextensions.k8s.io/v1", "CustomResourceDefinition", "guestbooks.apps.chartgate.dev")
 	r.wantGone("shop")
-	r.installKinds()
 }
