@@ -126,8 +126,11 @@ func rightsAreBounded(bundle *olm.Bundle) ([]string, error) {
 
 func rulesOf(bundle *olm.Bundle, field string) ([]rbacv1.PolicyRule, error) {
 	accounts, found, err := unstructured.NestedSlice(bundle.CSV().Object, "spec", "install", "spec", field)
-	if err != nil || !found {
-		return nil, fmt.Errorf("bundle %s: the ClusterServiceVersion has no %s: %w", bundle.Dir, field, err)
+	if err != nil {
+		return nil, fmt.Errorf("bundle %s: %w", bundle.Dir, err)
+	}
+	if !found {
+		return nil, fmt.Errorf("bundle %s: the ClusterServiceVersion has no spec.install.spec.%s", bundle.Dir, field)
 	}
 	var rules []rbacv1.PolicyRule
 	for _, item := range accounts {
