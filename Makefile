@@ -111,6 +111,7 @@ lint-fix: golangci-lint ## Run golangci-lint and mend what it can.
 # units, and of the integration tests those in which an operator does much at once.
 RACE_PACKAGES := ^github.com/chartgate/chartgate/(api|internal)(/|$$)
 RACE_TESTS := ReleaseFollows|DriftIsRepaired|RestartContinues|ResourcesThatDiffer|ChartsWithTheTraits|HelmRollbackIs|HelmUpgradeAnd|GateOfEachType|GateEventWakes|ApprovalShowsThePlan|ReplicaThatDoesNotLead|IdleResources|WebAppLifecycle|DatabaseLifecycle
+# The others wait for most of their time: more packages at once than there are processors.
 TESTFLAGS ?=
 
 .PHONY: test
@@ -119,7 +120,7 @@ test: controlplane helm ## Run all tests: unit tests, and integration tests agai
 	units="$$(go list ./... | grep -E '$(RACE_PACKAGES)')"; \
 	rest="$$(go list ./... | grep -vE '$(RACE_PACKAGES)')"; \
 	go test -race -timeout 20m $(TESTFLAGS) $$units || status=1; \
-	go test -timeout 20m $(TESTFLAGS) $$rest || status=1; \
+	go test -p 3 -timeout 20m $(TESTFLAGS) $$rest || status=1; \
 	go test -race -timeout 20m -run '^Test.*($(RACE_TESTS))' $(TESTFLAGS) ./test/integration || status=1; \
 	exit $$status
 

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
@@ -80,6 +81,27 @@ func (a applier) patchTo(o object, original, target, base, live *unstructured.Un
 	if patch == nil {
 		return live, false, nil
 	}
+	return a.patch(o, patchType, patch, live)
+}
+
+// patchLive sends the patch that takes live to target, as patchTo does, and only
+// to this version of the object: a conflict tells that somebody else wrote to it since it was read.
+func (a applier) patchLive(o object, original, target, live *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	patch, patchType, err := threeWayPatch(original, target, live)
+	if err == nil && patch != nil {
+		patch, err = toVersion(patch, live)
+	}
+	if err != nil {
+		return nil, false, terminal(CauseRender, fmt.Errorf("difference of %s: %w", o, err))
+	}
+	if patch == nil {
+		return live, false, nil
+	}
+	return a.patch(o, patchType, patch, live)
+}
+
+// patch sends a patch. It returns the object as the server has it then, and whether that is another one than live.
+func (a applier) patch(o object, patchType types.PatchType, patch []byte, live *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	after, err := a.resource(o).Patch(a.ctx, o.obj.GetName(), patchType, patch, metav1.PatchOptions{
 		FieldManager: FieldManager, FieldValidation: a.validation(),
 	})

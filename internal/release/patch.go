@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -59,6 +60,18 @@ func threeWayPatch(original, target, live *unstructured.Unstructured) ([]byte, t
 		return nil, patchType, nil
 	}
 	return patch, patchType, nil
+}
+
+// toVersion adds to a patch that the server applies it to this version of the object alone.
+func toVersion(patch []byte, live *unstructured.Unstructured) ([]byte, error) {
+	var root map[string]any
+	if err := utiljson.Unmarshal(patch, &root); err != nil { // which keeps large integers what they are
+		return nil, err
+	}
+	if err := unstructured.SetNestedField(root, live.GetResourceVersion(), "metadata", "resourceVersion"); err != nil {
+		return nil, err
+	}
+	return utiljson.Marshal(root)
 }
 
 // setsNothing tells whether a strategic merge patch holds only directives that

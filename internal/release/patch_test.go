@@ -46,6 +46,18 @@ func TestThreeWayPatch(t *testing.T) {
 	}
 }
 
+func TestPatchToAVersionKeepsTheRest(t *testing.T) {
+	live := parse(t, "apiVersion: x.dev/v1\nkind: Thing\nmetadata: {name: a, resourceVersion: '7'}\n")
+	for patch, want := range map[string]string{
+		`{"spec":{"big":9007199254740993,"gone":null}}`: `{"metadata":{"resourceVersion":"7"},"spec":{"big":9007199254740993,"gone":null}}`,
+		`{"metadata":{"labels":{"a":"b"}}}`:             `{"metadata":{"labels":{"a":"b"},"resourceVersion":"7"}}`,
+	} {
+		if got, err := toVersion([]byte(patch), live); err != nil || string(got) != want {
+			t.Errorf("%s becomes %s (%v), want %s", patch, got, err, want)
+		}
+	}
+}
+
 func TestOwnerCreatedAnewTakesThePlaceOfTheFormer(t *testing.T) {
 	owned := func(uid string) *unstructured.Unstructured {
 		return parse(t, "apiVersion: x.dev/v1\nkind: Thing\nmetadata:\n  name: a\n  ownerReferences:\n  - {apiVersion: v1, kind: App, name: one, uid: '"+uid+"', controller: true}\n")

@@ -60,10 +60,13 @@ func (s *Session) look(a applier, o object) error {
 	}
 }
 
+// busyTries is how often a repair looks at an object that others write at the same time, before it is tried again later.
+const busyTries = 5
+
 // restore makes sure the object is as the release has it: created when it is
 // gone, patched when it was edited. Objects to be kept are only created.
 func (s *Session) restore(a applier, o object) error {
-	for range 3 {
+	for range busyTries {
 		live, err := a.get(o)
 		if err != nil {
 			return err
@@ -90,9 +93,9 @@ func (s *Session) restore(a applier, o object) error {
 			return err
 		}
 		original, target := spare(o.obj, o.obj, live)
-		after, changed, err := a.patchTo(o, original, target, live, live)
-		if apierrors.IsNotFound(err) {
-			continue
+		after, changed, err := a.patchLive(o, original, target, live)
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			continue // it is not what was looked at any more
 		}
 		if err != nil {
 			return err
@@ -104,7 +107,7 @@ func (s *Session) restore(a applier, o object) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("repair %s: somebody else creates and deletes it at the same time", o)
+	return fmt.Errorf("repair %s: somebody else writes it all the time", o)
 }
 
 // checkObject refuses to patch an object that another release has taken over.

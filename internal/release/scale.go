@@ -72,19 +72,26 @@ func (s *Session) rescales(o object) bool {
 // scale sets the object's replicas and nothing else, and only if nobody else
 // scales it. Then it looks at the object for drift.
 func (s *Session) scale(a applier, o object) error {
-	live, err := a.get(o)
-	if err != nil {
-		return err
-	}
-	if live == nil || autoscaled(live) || kept(live) || live.GetDeletionTimestamp() != nil || !ownedBy(live, s.change) {
+	for range busyTries {
+		live, err := a.get(o)
+		if err != nil {
+			return err
+		}
+		if live == nil || autoscaled(live) || kept(live) || live.GetDeletionTimestamp() != nil || !ownedBy(live, s.change) {
+			return s.look(a, o)
+		}
+		target := object{mapping: o.mapping, obj: live.DeepCopy()}
+		if err := unstructured.SetNestedField(target.obj.Object, s.change.Scale.Replicas, "spec", "replicas"); err != nil {
+			return fmt.Errorf("replicas of %s: %w", o, err)
+		}
+		_, _, err = a.patchLive(target, live, target.obj, live)
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
 		return s.look(a, o)
 	}
-	target := object{mapping: o.mapping, obj: live.DeepCopy()}
-	if err := unstructured.SetNestedField(target.obj.Object, s.change.Scale.Replicas, "spec", "replicas"); err != nil {
-		return fmt.Errorf("replicas of %s: %w", o, err)
-	}
-	if _, _, err := a.patchTo(target, live, target.obj, live, live); err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	return s.look(a, o)
+	return fmt.Errorf("scale %s: somebody else writes it all the time", o)
 }

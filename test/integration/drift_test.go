@@ -6,6 +6,7 @@ package integration
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,25 +90,69 @@ func TestDriftIsIgnoredWhereAskedFor(t *testing.T) {
 	}
 }
 
+// autoscale sets a Deployment's replicas as an autoscaler does.
+func autoscale(e *harness.Env, name string, replicas int32) {
+	e.Helper()
+	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+	if _, err := e.Kube.AppsV1().Deployments(e.Namespace).UpdateScale(e.Ctx, name, scale, metav1.UpdateOptions{FieldManager: "autoscaler"}); err != nil {
+		e.Error(err)
+	}
+}
+
+func waitReplicas(e *harness.Env, name string, want int64) {
+	e.Helper()
+	e.WaitObject("apps/v1", "Deployment", name, func(o *unstructured.Unstructured) error {
+		if got, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas"); got != want {
+			return fmt.Errorf("replicas is %d, want %d", got, want)
+		}
+		return nil
+	})
+}
+
+// What somebody writes between the look at an object and its repair is looked at again, and not overwritten.
+func TestRepairDoesNotOverwriteWhatItHasNotSeen(t *testing.T) {
+	e := sideBySide(t)
+	k := e.GatedKind(e.Chart("small", smallChart))
+	proxy := e.StartProxy()
+	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}, Config: proxy.Config()})
+	k.Create("one", map[string]any{"replicas": int64(1)})
+	k.WaitReady("one")
+	var once sync.Once
+	seen := make(chan struct{})
+	proxy.OnWrite(func(r harness.Request) harness.Action {
+		if r.Verb == "patch" && r.Resource == "deployments" && r.Subresource == "" {
+			once.Do(func() {
+				autoscale(e, "one", 7)
+				close(seen)
+			})
+		}
+		return harness.Forward()
+	})
+	patch(t, e, "apps/v1", "Deployment", "one", `{"spec":{"replicas":5}}`) // a person's edit, which is put back
+	select {
+	case <-seen:
+	case <-time.After(harness.Wait):
+		t.Fatal("nothing was repaired")
+	}
+	e.Never("the autoscaler's number stays", 2*time.Second, func() error {
+		if got, _, _ := unstructured.NestedInt64(e.Object("apps/v1", "Deployment", "one").Object, "spec", "replicas"); got != 7 {
+			return fmt.Errorf("replicas is %d", got)
+		}
+		return nil
+	})
+	k.WaitReady("one")
+}
+
 func TestReplicasUnderAnAutoscalerKeepTheirLiveValue(t *testing.T) {
 	e := sideBySide(t)
 	k := e.GatedKind(e.Chart("small", smallChart))
 	e.StartManager(harness.ManagerOptions{Watches: harness.Watches(k), Args: []string{"--reconcile-period", "1h"}})
 	k.Create("one", map[string]any{"message": "first", "replicas": int64(1)})
 	k.WaitReady("one")
-	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "one"}, Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
-	_, err := e.Kube.AppsV1().Deployments(e.Namespace).UpdateScale(e.Ctx, "one", scale, metav1.UpdateOptions{FieldManager: "autoscaler"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	autoscale(e, "one", 3)
 	replicas := func(want int64) {
 		t.Helper()
-		e.WaitObject("apps/v1", "Deployment", "one", func(o *unstructured.Unstructured) error {
-			if got, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas"); got != want {
-				return fmt.Errorf("replicas is %d, want %d", got, want)
-			}
-			return nil
-		})
+		waitReplicas(e, "one", want)
 	}
 	// Repair of something else, and upgrades, leave the number alone.
 	patch(t, e, "apps/v1", "Deployment", "one", `{"spec":{"paused":true,"template":{"spec":{"containers":[{"name":"app","image":"evil:1"}]}}}}`)

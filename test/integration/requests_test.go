@@ -145,6 +145,7 @@ func TestIdleResourcesMakeNoRequests(t *testing.T) {
 
 	// A restarted operator reads what it has to know once, and lists no Secrets but to start its watch.
 	m.Stop()
+	since = time.Now()
 	m.Start()
 	e.Eventually("the operator is up", func() error {
 		if len(requests(t, e, since)) == 0 {
