@@ -72,20 +72,21 @@ func (a applier) get(o object) (*unstructured.Unstructured, error) {
 
 // patchTo sends the patch that takes base to target and takes away what
 // original had and target has not. It returns the object as the server has it
-// then, or live where there is nothing to patch, and whether anything changed.
-func (a applier) patchTo(o object, original, target, base, live *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+// then, or live where there is nothing to patch.
+func (a applier) patchTo(o object, original, target, base, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	patch, patchType, err := threeWayPatch(original, target, base)
 	if err != nil {
-		return nil, false, terminal(CauseRender, fmt.Errorf("difference of %s: %w", o, err))
+		return nil, terminal(CauseRender, fmt.Errorf("difference of %s: %w", o, err))
 	}
 	if patch == nil {
-		return live, false, nil
+		return live, nil
 	}
-	return a.patch(o, patchType, patch, live)
+	return a.patch(o, patchType, patch)
 }
 
 // patchLive sends the patch that takes live to target, as patchTo does, and only
-// to this version of the object: a conflict tells that somebody else wrote to it since it was read.
+// to this version of the object: a conflict tells that somebody else wrote to it
+// since it was read. It also returns whether anything changed.
 func (a applier) patchLive(o object, original, target, live *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	patch, patchType, err := threeWayPatch(original, target, live)
 	if err == nil && patch != nil {
@@ -97,18 +98,22 @@ func (a applier) patchLive(o object, original, target, live *unstructured.Unstru
 	if patch == nil {
 		return live, false, nil
 	}
-	return a.patch(o, patchType, patch, live)
+	after, err := a.patch(o, patchType, patch)
+	if err != nil {
+		return nil, false, err
+	}
+	return after, after.GetResourceVersion() != live.GetResourceVersion(), nil
 }
 
-// patch sends a patch. It returns the object as the server has it then, and whether that is another one than live.
-func (a applier) patch(o object, patchType types.PatchType, patch []byte, live *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+// patch sends a patch and returns the object as the server has it then.
+func (a applier) patch(o object, patchType types.PatchType, patch []byte) (*unstructured.Unstructured, error) {
 	after, err := a.resource(o).Patch(a.ctx, o.obj.GetName(), patchType, patch, metav1.PatchOptions{
 		FieldManager: FieldManager, FieldValidation: a.validation(),
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("patch %s: %w", o, err)
+		return nil, fmt.Errorf("patch %s: %w", o, err)
 	}
-	return after, live == nil || after.GetResourceVersion() != live.GetResourceVersion(), nil
+	return after, nil
 }
 
 // replace puts target in the place of live, as helm upgrade --force does.

@@ -104,6 +104,6 @@ func (s *Session) letGo(a applier, o object) error {
 	}
 	bare := o.obj.DeepCopy()
 	disown(bare, func(ref metav1.OwnerReference) bool { return ref.UID == s.change.Owner.GetUID() })
-	_, _, err = a.patchTo(o, o.obj, bare, o.obj, live)
+	_, err = a.patchTo(o, o.obj, bare, o.obj, live)
 	return err
 }

@@ -80,7 +80,7 @@ func (t *transition) apply(target object) (*unstructured.Unstructured, error) {
 			return nil, nil
 		}
 		if !scales(before.obj, target.obj) && sameClaims(before.obj, target.obj) && !t.leaves(target.obj) {
-			live, _, err := t.applier.patchTo(target, before.obj, target.obj, before.obj, nil)
+			live, err := t.applier.patchTo(target, before.obj, target.obj, before.obj, nil)
 			if !apierrors.IsNotFound(err) {
 				return live, err
 			}
@@ -105,7 +105,7 @@ func (t *transition) change(before *unstructured.Unstructured, target object, li
 		return live, nil
 	}
 	if kept(target.obj) || kept(live) {
-		after, _, err := t.applier.patchTo(target, before, target.obj, before, live) // what the chart changed, and nothing else
+		after, err := t.applier.patchTo(target, before, target.obj, before, live) // what the chart changed, and nothing else
 		return after, err
 	}
 	if t.force {
@@ -115,7 +115,7 @@ func (t *transition) change(before *unstructured.Unstructured, target object, li
 	if t.session.grows(target) {
 		withoutClaims(original, want) // they are as large as asked for, or larger
 	}
-	after, _, err := t.applier.patchTo(target, original, want, live, live)
+	after, err := t.applier.patchTo(target, original, want, live, live)
 	return after, err
 }
 
