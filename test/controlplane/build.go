@@ -76,7 +76,10 @@ func (r recipe) writeModule(dir string) error {
 			return err
 		}
 		name := path.Base(file)
-		if r.module != "" {
+		switch {
+		case r.main != "" && name == r.main:
+			name = "main.go"
+		case r.module != "":
 			name = "go" + path.Ext(file)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // source holds everything that decides what is built.
 //
-//go:embed tools/*.mod tools/*.sum guard/*.go node/*.go pause/*.go
+//go:embed tools/*.mod tools/*.sum tools/*.txt guard/*.go node/*.go pause/*.go
 var source embed.FS
 
 // CacheDir returns the folder that keeps all built programs. Each lies in a
@@ -57,11 +57,15 @@ func cachedPath(cache string, program Program) (string, error) {
 	return filepath.Join(cache, folder, string(program)), nil
 }
 
-// files names the embedded files that a program is built from: a module's, or
-// the source of a program of our own.
+// files names the embedded files that a program is built from: a module's, with
+// a main package of our own where the recipe has one, or the source of a program of our own.
 func (r recipe) files() ([]string, error) {
 	if r.module != "" {
-		return []string{"tools/" + r.module + ".mod", "tools/" + r.module + ".sum"}, nil
+		files := []string{"tools/" + r.module + ".mod", "tools/" + r.module + ".sum"}
+		if r.main != "" {
+			files = append(files, "tools/"+r.main)
+		}
+		return files, nil
 	}
 	files, err := fs.Glob(source, string(r.program)+"/*.go")
 	if err != nil {
