@@ -111,9 +111,9 @@ lint-fix: golangci-lint ## Run golangci-lint and mend what it can.
 # units, and of the integration tests those in which an operator does much at once.
 RACE_PACKAGES := ^github.com/chartgate/chartgate/(api|internal)(/|$$)
 RACE_TESTS := ReleaseFollows|DriftIsRepaired|RestartContinues|ResourcesThatDiffer|ChartsWithTheTraits|HelmRollbackIs|HelmUpgradeAnd|GateOfEachType|GateEventWakes|ApprovalShowsThePlan|ReplicaThatDoesNotLead|IdleResources|WebAppLifecycle|DatabaseLifecycle
-# The others wait for most of their time: more packages at once than there are processors.
 TESTFLAGS ?=
 
+# The others wait for most of their time: more packages at once than there are processors.
 .PHONY: test
 test: controlplane helm ## Run all tests: unit tests, and integration tests against a real API server.
 	@status=0; \

@@ -188,7 +188,7 @@ func (o *options) finish(dir string) error {
 	}
 	// Tests of this project's own are of the bundle's version.
 	err = bundle.SetScorecardImages(func(image string) string {
-		if strings.Contains(image[strings.LastIndex(image, "/")+1:], ":") {
+		if repository(image) != image {
 			return image
 		}
 		return image + ":v" + bundle.Version
@@ -209,29 +209,13 @@ func (o *options) packImage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	digest, err := ociimage.Digest(image)
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(o.imageOutput, 0o755); err != nil { //nolint:gosec // to be read by anybody
 		return err
 	}
 	if err := ociimage.Save(filepath.Join(o.imageOutput, "bundle.tar"), o.buildImage, image); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(o.imageOutput, "digest"), []byte(digest+"\n"), 0o644); err != nil { //nolint:gosec // to be read by anybody
-		return err
-	}
-	fmt.Printf("%s@%s\n", o.buildImage, digest)
-	if !o.push {
-		return nil
-	}
-	pushed, err := ociimage.Push(ctx, o.buildImage, image)
-	if err != nil {
-		return err
-	}
-	fmt.Println("pushed", pushed)
-	return nil
+	return ociimage.Publish(ctx, os.Stdout, o.buildImage, o.imageOutput, o.push, image)
 }
 
 // command runs a program and returns what it prints. Its messages go to stderr if it fails.

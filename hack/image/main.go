@@ -123,24 +123,7 @@ func (o *options) build(ctx context.Context) error {
 	if o.stageOnly || o.compareWith != "" {
 		return nil
 	}
-	digest, err := ociimage.Digest(images...)
-	if err != nil {
-		return err
-	}
-	// By this file the bundle names the image by digest before anybody has pushed it.
-	if err := os.WriteFile(filepath.Join(o.output, "digest"), []byte(digest+"\n"), 0o644); err != nil { //nolint:gosec // to be read by anybody
-		return err
-	}
-	fmt.Printf("%s@%s\n", o.reference, digest)
-	if !o.push {
-		return nil
-	}
-	pushed, err := ociimage.Push(ctx, o.reference, images...)
-	if err != nil {
-		return err
-	}
-	fmt.Println("pushed", pushed)
-	return nil
+	return ociimage.Publish(ctx, os.Stdout, o.reference, o.output, o.push, images...)
 }
 
 // printSize prints what an image takes unpacked, and in a registry.

@@ -269,6 +269,28 @@ func Push(ctx context.Context, reference string, images ...v1.Image) (string, er
 	return tag.Context().Digest(digest).String(), nil
 }
 
+// Publish writes the digest of an image, or of an index of several, to the file
+// digest in dir, prints it to out, and pushes the image if that is asked for. By
+// the file an image is named by digest before anybody has pushed it.
+func Publish(ctx context.Context, out io.Writer, reference, dir string, push bool, images ...v1.Image) error {
+	digest, err := Digest(images...)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "digest"), []byte(digest+"\n"), 0o644); err != nil { //nolint:gosec // to be read by anybody
+		return err
+	}
+	if _, err := fmt.Fprintf(out, "%s@%s\n", reference, digest); err != nil || !push {
+		return err
+	}
+	pushed, err := Push(ctx, reference, images...)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, "pushed", pushed)
+	return err
+}
+
 // Save writes an image as a tar file that docker load, podman load and
 // ctr images import read.
 func Save(file, reference string, image v1.Image) error {

@@ -56,18 +56,5 @@ func (o imageOptions) build(ctx context.Context) error {
 		}
 		images = append(images, image)
 	}
-	digest, err := ociimage.Digest(images...)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%s@%s\n", o.name, digest)
-	if !o.push {
-		return nil
-	}
-	pushed, err := ociimage.Push(ctx, o.name, images...)
-	if err != nil {
-		return err
-	}
-	fmt.Println("pushed", pushed)
-	return nil
+	return ociimage.Publish(ctx, os.Stdout, o.name, output, o.push, images...)
 }

@@ -150,10 +150,6 @@ func TestReplicasUnderAnAutoscalerKeepTheirLiveValue(t *testing.T) {
 	k.Create("one", map[string]any{"message": "first", "replicas": int64(1)})
 	k.WaitReady("one")
 	autoscale(e, "one", 3)
-	replicas := func(want int64) {
-		t.Helper()
-		waitReplicas(e, "one", want)
-	}
 	// Repair of something else, and upgrades, leave the number alone.
 	patch(t, e, "apps/v1", "Deployment", "one", `{"spec":{"paused":true,"template":{"spec":{"containers":[{"name":"app","image":"evil:1"}]}}}}`)
 	e.WaitObject("apps/v1", "Deployment", "one", func(o *unstructured.Unstructured) error {
@@ -163,15 +159,15 @@ func TestReplicasUnderAnAutoscalerKeepTheirLiveValue(t *testing.T) {
 		}
 		return nil
 	})
-	replicas(3)
+	waitReplicas(e, "one", 3)
 	patch(t, e, "apps/v1", "Deployment", "one", `{"spec":{"paused":false}}`)
 	k.Patch("one", `{"spec":{"message":"second","replicas":2}}`)
 	k.WaitReady("one")
 	message(t, e, "one", "second")
-	replicas(3)
+	waitReplicas(e, "one", 3)
 	// A person's kubectl scale is drift.
 	e.Kubectl("scale", "deployment/one", "--replicas=4", "-n", e.Namespace)
-	replicas(2)
+	waitReplicas(e, "one", 2)
 }
 
 var keepChart = map[string]string{

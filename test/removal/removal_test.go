@@ -50,7 +50,7 @@ const removedKinds = `
   translator: webapp
 `
 
-// removal is an operator of Guestbooks and WebApps in the whole cluster, with one of each, named shop.
+// removal is an operator of Guestbooks and WebApps in the whole cluster, with one of each: shop and site.
 type removal struct {
 	*harness.Env
 	manager    *harness.Manager
