@@ -41,6 +41,9 @@ const (
 	Pause Program = "pause"
 )
 
+// clusterModule is the module that all programs share but CoreDNS and our own.
+const clusterModule = "cluster"
+
 // A recipe tells how to build a program.
 type recipe struct {
 	program Program
@@ -57,11 +60,11 @@ type recipe struct {
 
 // controlPlaneRecipes are those of Programs.
 var controlPlaneRecipes = []recipe{
-	{program: Etcd, module: "kubernetes", pkg: "go.etcd.io/etcd/server/v3"},
+	{program: Etcd, module: clusterModule, pkg: "go.etcd.io/etcd/server/v3"},
 	kubernetesRecipe(KubeAPIServer),
 	kubernetesRecipe(KubeControllerManager),
 	kubernetesRecipe(KubeScheduler),
-	{program: Kwok, module: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
+	{program: Kwok, module: clusterModule, pkg: "sigs.k8s.io/kwok/cmd/kwok"},
 	kubernetesRecipe(Kubectl),
 }
 
@@ -83,7 +86,7 @@ var ownRecipes = []recipe{
 func kubernetesRecipe(program Program) recipe {
 	return recipe{
 		program:   program,
-		module:    "kubernetes",
+		module:    clusterModule,
 		pkg:       "k8s.io/kubernetes/cmd/" + string(program),
 		versionOf: "k8s.io/kubernetes",
 		stamp: func(version string) string {

@@ -33,13 +33,13 @@ const (
 
 // olmRecipes are those of the Operator Lifecycle Manager and its tools.
 var olmRecipes = []recipe{
-	{program: OLMOperator, module: "olm", pkg: olmModule + "/cmd/olm"},
-	{program: OLMCatalogOperator, module: "olm", pkg: olmModule + "/cmd/catalog"},
-	{program: OLMPackageServer, module: "olm", pkg: olmModule + "/cmd/package-server"},
-	{program: OLMCopyContent, module: "olm", pkg: olmModule + "/cmd/copy-content"},
-	{program: OLMCopyBundle, module: "olm", pkg: olmModule + "/util/cpb"},
-	{program: OPM, module: "olm", pkg: opmPackage, tags: opmTags},
-	{program: GRPCHealthProbe, module: "olm", pkg: healthProbe},
+	{program: OLMOperator, module: clusterModule, pkg: olmModule + "/cmd/olm"},
+	{program: OLMCatalogOperator, module: clusterModule, pkg: olmModule + "/cmd/catalog"},
+	{program: OLMPackageServer, module: clusterModule, pkg: olmModule + "/cmd/package-server"},
+	{program: OLMCopyContent, module: clusterModule, pkg: olmModule + "/cmd/copy-content"},
+	{program: OLMCopyBundle, module: clusterModule, pkg: olmModule + "/util/cpb"},
+	{program: OPM, module: clusterModule, pkg: opmPackage, tags: opmTags},
+	{program: GRPCHealthProbe, module: clusterModule, pkg: healthProbe},
 }
 
 // OLMPrograms returns the programs of the Operator Lifecycle Manager and of

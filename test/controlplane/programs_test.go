@@ -174,11 +174,11 @@ func TestDownloadsAreKeptOnlyIfTheirChecksumFits(t *testing.T) {
 	}
 	program := []byte("released program")
 	sum := func(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
-	kubernetes, err := moduleVersion("kubernetes", "k8s.io/kubernetes")
+	kubernetes, err := moduleVersion(clusterModule, "k8s.io/kubernetes")
 	if err != nil {
 		t.Fatal(err)
 	}
-	etcd, err := moduleVersion("kubernetes", "go.etcd.io/etcd/server/v3")
+	etcd, err := moduleVersion(clusterModule, "go.etcd.io/etcd/server/v3")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,11 +182,13 @@ func (e *Env) buildManager() string {
 	e.Helper()
 	program.once.Do(func() {
 		program.path = filepath.Join(e.Cluster.Dir(), "manager")
-		args := []string{"build", "-o", program.path}
+		cmd := exec.Command("go", "build", "-o", program.path)
+		cmd.Env = cmd.Environ()
 		if os.Getenv(RaceEnv) != "" {
-			args = append(args, "-race")
+			cmd.Args = append(cmd.Args, "-race")
+			cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
 		}
-		cmd := exec.Command("go", append(args, "./cmd/manager")...)
+		cmd.Args = append(cmd.Args, "./cmd/manager")
 		cmd.Dir = e.Root()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			program.err = fmt.Errorf("build the operator: %w\n%s", err, out)
