@@ -34,7 +34,7 @@ export CGO_ENABLED := 0
 # The tools, each at an exact version and built from source into bin/ when a target needs it.
 CONTROLLER_GEN_VERSION := v0.21.0
 KUSTOMIZE_VERSION := v5.8.1
-HELM_VERSION := v3.22.0
+HELM_VERSION := $(shell awk '$$1 == "helm.sh/helm/v3" { print $$2 }' go.mod)
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.9.0
 OPERATOR_SDK_VERSION := v1.42.2
@@ -274,7 +274,7 @@ undeploy: kustomize $(KUBECTL) ## Remove them. Refuses while there are resources
 tools: controller-gen kustomize helm golangci-lint govulncheck ## Install the pinned tools into bin/ (operator-sdk, the heavy one, has a target of its own).
 
 # tool defines the target $(1), which puts package $(2) at version $(3) into bin/ under a name with
-# the version and links the plain name to it. $(4) goes before go install, $(5) after it.
+# the version and links the plain name to it.
 define tool
 .PHONY: $(1)
 $(1): $(LOCALBIN)/$(1)-$(3)
@@ -283,13 +283,12 @@ $(1): $(LOCALBIN)/$(1)-$(3)
 $(LOCALBIN)/$(1)-$(3):
 	@echo "Installing $(1) $(3) from source into bin/ (once)"
 	@tmp="$$$$(mktemp -d)"; trap 'rm -rf "$$$$tmp"' EXIT; \
-	$(4) GOBIN="$$$$tmp" go install $(5) $(2)@$(3); \
+	GOBIN="$$$$tmp" go install $(2)@$(3); \
 	mkdir -p $(LOCALBIN); mv -f "$$$$tmp/$(1)" $$@
 endef
 
 $(eval $(call tool,controller-gen,sigs.k8s.io/controller-tools/cmd/controller-gen,$(CONTROLLER_GEN_VERSION)))
 $(eval $(call tool,kustomize,sigs.k8s.io/kustomize/kustomize/v5,$(KUSTOMIZE_VERSION)))
-$(eval $(call tool,helm,helm.sh/helm/v3/cmd/helm,$(HELM_VERSION),,-ldflags "-X helm.sh/helm/v3/internal/version.version=$(HELM_VERSION)"))
 $(eval $(call tool,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION)))
 $(eval $(call tool,govulncheck,golang.org/x/vuln/cmd/govulncheck,$(GOVULNCHECK_VERSION)))
 $(eval $(call tool,cyclonedx-gomod,github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod,$(CYCLONEDX_GOMOD_VERSION)))
@@ -307,6 +306,14 @@ $(OPERATOR_SDK):
 	CGO_ENABLED=0 go build -C "$$dir" -mod=readonly -o $@ \
 	-tags containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper \
 	-ldflags "-X $(OPERATOR_SDK_MODULE)/internal/version.GitVersion=$(OPERATOR_SDK_VERSION) -X $(OPERATOR_SDK_MODULE)/internal/version.Version=$(OPERATOR_SDK_VERSION)" ./cmd/operator-sdk
+
+# The helm of the version, and of the libraries, that the operator has within.
+.PHONY: helm
+helm: $(HELM)
+	@ln -sf $(notdir $(HELM)) $(LOCALBIN)/helm
+
+$(HELM):
+	go build -ldflags "-X helm.sh/helm/v3/internal/version.version=$(HELM_VERSION)" -o $@ helm.sh/helm/v3/cmd/helm
 
 # opm and kubectl are among what the test cluster is built of.
 $(LOCALBIN)/opm:

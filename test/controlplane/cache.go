@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // source holds everything that decides what is built.
@@ -57,11 +58,11 @@ func cachedPath(cache string, program Program) (string, error) {
 	return filepath.Join(cache, folder, string(program)), nil
 }
 
-// files names the embedded files that a program is built from: a module's, with
+// files names the embedded files that a program is built from: the module's, with
 // a main package of our own where the recipe has one, or the source of a program of our own.
 func (r recipe) files() ([]string, error) {
-	if r.module != "" {
-		files := []string{"tools/" + r.module + ".mod", "tools/" + r.module + ".sum"}
+	if r.pkg != "" {
+		files := []string{moduleFile, strings.TrimSuffix(moduleFile, ".mod") + ".sum"}
 		if r.main != "" {
 			files = append(files, "tools/"+r.main)
 		}

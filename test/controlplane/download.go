@@ -55,7 +55,7 @@ func (s releaseSites) fetch(ctx context.Context, program Program, target string)
 }
 
 func (s releaseSites) fetchKubernetes(ctx context.Context, program Program, target string) error {
-	version, err := moduleVersion(clusterModule, "k8s.io/kubernetes")
+	version, err := moduleVersion("k8s.io/kubernetes")
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s releaseSites) fetchEtcd(ctx context.Context, target string) error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("etcd for %s: %w", runtime.GOOS, errNoRelease)
 	}
-	version, err := moduleVersion(clusterModule, "go.etcd.io/etcd/server/v3")
+	version, err := moduleVersion("go.etcd.io/etcd/server/v3")
 	if err != nil {
 		return err
 	}

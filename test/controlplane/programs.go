@@ -4,6 +4,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -41,16 +42,16 @@ const (
 	Pause Program = "pause"
 )
 
-// clusterModule is the module that all programs share but CoreDNS and our own.
-const clusterModule = "cluster"
+// moduleFile is the go.mod of the module that all programs are built in but our own.
+// Its go.sum lies beside it.
+const moduleFile = "tools/cluster.mod"
 
 // A recipe tells how to build a program.
 type recipe struct {
 	program Program
-	module  string // base name of its .mod and .sum files in tools; empty for a program of our own
-	pkg     string // package to build
+	pkg     string // package to build; empty for a program of our own, built from the folder of its name
 	tags    string // build tags, separated by commas
-	main    string // file in tools with the main package, in place of the module's own; pkg is "." then
+	main    string // file in tools with a main package of our own, which is pkg "."
 
 	// stamp, if set, returns the linker flags that tell the program its
 	// version, which is the version of the module named by versionOf.
@@ -60,11 +61,11 @@ type recipe struct {
 
 // controlPlaneRecipes are those of Programs.
 var controlPlaneRecipes = []recipe{
-	{program: Etcd, module: clusterModule, pkg: "go.etcd.io/etcd/server/v3"},
+	{program: Etcd, pkg: "go.etcd.io/etcd/server/v3"},
 	kubernetesRecipe(KubeAPIServer),
 	kubernetesRecipe(KubeControllerManager),
 	kubernetesRecipe(KubeScheduler),
-	{program: Kwok, module: clusterModule, pkg: "sigs.k8s.io/kwok/cmd/kwok"},
+	{program: Kwok, pkg: "sigs.k8s.io/kwok/cmd/kwok"},
 	kubernetesRecipe(Kubectl),
 }
 
@@ -73,20 +74,19 @@ var nodeRecipes = []recipe{
 	kubernetesRecipe(Kubelet),
 	kubernetesRecipe(KubeProxy),
 	// Nearly half of what CoreDNS is built from are plugins that ask clouds.
-	{program: CoreDNS, module: "coredns", pkg: ".", main: "coredns.go.txt"},
+	{program: CoreDNS, pkg: ".", main: "coredns.go.txt"},
 }
 
 // ownRecipes are those of our own programs.
 var ownRecipes = []recipe{
-	{program: Guard, pkg: "."},
-	{program: Node, pkg: "."},
-	{program: Pause, pkg: "."},
+	{program: Guard},
+	{program: Node},
+	{program: Pause},
 }
 
 func kubernetesRecipe(program Program) recipe {
 	return recipe{
 		program:   program,
-		module:    clusterModule,
 		pkg:       "k8s.io/kubernetes/cmd/" + string(program),
 		versionOf: "k8s.io/kubernetes",
 		stamp: func(version string) string {
@@ -141,7 +141,7 @@ func (p Program) own() bool {
 func (r recipe) arguments() ([]string, error) {
 	ldflags := "-s -w"
 	if r.stamp != nil {
-		version, err := moduleVersion(r.module, r.versionOf)
+		version, err := moduleVersion(r.versionOf)
 		if err != nil {
 			return nil, err
 		}
@@ -151,19 +151,19 @@ func (r recipe) arguments() ([]string, error) {
 	if r.tags != "" {
 		arguments = append(arguments, "-tags", r.tags)
 	}
-	return append(arguments, r.pkg), nil
+	return append(arguments, cmp.Or(r.pkg, ".")), nil
 }
 
-// moduleVersion reads the version of a module that a module file in tools
-// requires: no other file names it.
-func moduleVersion(file, module string) (string, error) {
-	content, err := source.ReadFile("tools/" + file + ".mod")
+// moduleVersion reads the version of a module that [moduleFile] requires: no
+// other file names it.
+func moduleVersion(module string) (string, error) {
+	content, err := source.ReadFile(moduleFile)
 	if err != nil {
-		return "", fmt.Errorf("read a module file: %w", err)
+		return "", fmt.Errorf("read the module file: %w", err)
 	}
 	match := regexp.MustCompile(`(?m)^(?:require)?\s+` + regexp.QuoteMeta(module) + `\s+(v\S+)`).FindSubmatch(content)
 	if match == nil {
-		return "", fmt.Errorf("tools/%s.mod requires no %s", file, module)
+		return "", fmt.Errorf("%s requires no %s", moduleFile, module)
 	}
 	return string(match[1]), nil
 }

@@ -33,13 +33,13 @@ const (
 
 // olmRecipes are those of the Operator Lifecycle Manager and its tools.
 var olmRecipes = []recipe{
-	{program: OLMOperator, module: clusterModule, pkg: olmModule + "/cmd/olm"},
-	{program: OLMCatalogOperator, module: clusterModule, pkg: olmModule + "/cmd/catalog"},
-	{program: OLMPackageServer, module: clusterModule, pkg: olmModule + "/cmd/package-server"},
-	{program: OLMCopyContent, module: clusterModule, pkg: olmModule + "/cmd/copy-content"},
-	{program: OLMCopyBundle, module: clusterModule, pkg: olmModule + "/util/cpb"},
-	{program: OPM, module: clusterModule, pkg: opmPackage, tags: opmTags},
-	{program: GRPCHealthProbe, module: clusterModule, pkg: healthProbe},
+	{program: OLMOperator, pkg: olmModule + "/cmd/olm"},
+	{program: OLMCatalogOperator, pkg: olmModule + "/cmd/catalog"},
+	{program: OLMPackageServer, pkg: olmModule + "/cmd/package-server"},
+	{program: OLMCopyContent, pkg: olmModule + "/cmd/copy-content"},
+	{program: OLMCopyBundle, pkg: olmModule + "/util/cpb"},
+	{program: OPM, pkg: opmPackage, tags: opmTags},
+	{program: GRPCHealthProbe, pkg: healthProbe},
 }
 
 // OLMPrograms returns the programs of the Operator Lifecycle Manager and of

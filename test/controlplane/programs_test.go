@@ -55,7 +55,7 @@ func TestUnknownProgramIsAnError(t *testing.T) {
 	}
 }
 
-func TestProgramsOfOtherModulesStayWhenOneChanges(t *testing.T) {
+func TestProgramsDependOnTheirOwnSources(t *testing.T) {
 	cache := t.TempDir()
 	seen := map[string]Program{}
 	for _, program := range append(AllPrograms(), Guard, Node, Pause) {
@@ -78,8 +78,8 @@ func TestProgramsOfOtherModulesStayWhenOneChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		prefix := "tools/" + recipe.module + "."
-		if recipe.module == "" {
+		prefix := "tools/"
+		if program.own() {
 			prefix = string(program) + "/"
 		}
 		for _, file := range files {
@@ -174,11 +174,11 @@ func TestDownloadsAreKeptOnlyIfTheirChecksumFits(t *testing.T) {
 	}
 	program := []byte("released program")
 	sum := func(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
-	kubernetes, err := moduleVersion(clusterModule, "k8s.io/kubernetes")
+	kubernetes, err := moduleVersion("k8s.io/kubernetes")
 	if err != nil {
 		t.Fatal(err)
 	}
-	etcd, err := moduleVersion(clusterModule, "go.etcd.io/etcd/server/v3")
+	etcd, err := moduleVersion("go.etcd.io/etcd/server/v3")
 	if err != nil {
 		t.Fatal(err)
 	}
