@@ -32,7 +32,6 @@ func compile(ctx context.Context, source, output, arch, version string) error {
 	}
 	//nolint:gosec // what is built is what the caller of the build asks for
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-tags", "timetzdata", // the image has no time zone files
 		"-ldflags", "-s -w -buildid= -X github.com/chartgate/chartgate/internal/app.Version="+version,
 		"-o", output, "./cmd/manager")
 	cmd.Dir = source
