@@ -183,13 +183,12 @@ func (e *Env) buildManager() string {
 	program.once.Do(func() {
 		program.path = filepath.Join(e.Cluster.Dir(), "manager")
 		cmd := exec.Command("go", "build", "-o", program.path)
-		cmd.Env = cmd.Environ()
+		cmd.Dir = e.Root()
 		if os.Getenv(RaceEnv) != "" {
 			cmd.Args = append(cmd.Args, "-race")
-			cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+			cmd.Env = append(cmd.Environ(), "CGO_ENABLED=1")
 		}
 		cmd.Args = append(cmd.Args, "./cmd/manager")
-		cmd.Dir = e.Root()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			program.err = fmt.Errorf("build the operator: %w\n%s", err, out)
 		}
