@@ -37,7 +37,6 @@ KUSTOMIZE_VERSION := v5.8.1
 HELM_VERSION := $(shell awk '$$1 == "helm.sh/helm/v3" { print $$2 }' go.mod)
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.9.0
-OPERATOR_SDK_VERSION := v1.42.2
 CYCLONEDX_GOMOD_VERSION := v1.10.0
 
 CONTROLLER_GEN := $(LOCALBIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
@@ -45,7 +44,7 @@ KUSTOMIZE := $(LOCALBIN)/kustomize-$(KUSTOMIZE_VERSION)
 HELM := $(LOCALBIN)/helm-$(HELM_VERSION)
 GOLANGCI_LINT := $(LOCALBIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK := $(LOCALBIN)/govulncheck-$(GOVULNCHECK_VERSION)
-OPERATOR_SDK := $(LOCALBIN)/operator-sdk-$(OPERATOR_SDK_VERSION)
+OPERATOR_SDK := $(LOCALBIN)/operator-sdk
 OPM := $(LOCALBIN)/opm
 CYCLONEDX_GOMOD := $(LOCALBIN)/cyclonedx-gomod-$(CYCLONEDX_GOMOD_VERSION)
 # kubectl of this machine, or else one built with the test cluster.
@@ -293,20 +292,6 @@ $(eval $(call tool,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golang
 $(eval $(call tool,govulncheck,golang.org/x/vuln/cmd/govulncheck,$(GOVULNCHECK_VERSION)))
 $(eval $(call tool,cyclonedx-gomod,github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod,$(CYCLONEDX_GOMOD_VERSION)))
 
-# operator-sdk's module can't be listed everywhere, which go install asks for: it is built in its own source.
-OPERATOR_SDK_MODULE := github.com/operator-framework/operator-sdk
-.PHONY: operator-sdk
-operator-sdk: $(OPERATOR_SDK) ## Install operator-sdk into bin/ (takes minutes).
-	@ln -sf $(notdir $(OPERATOR_SDK)) $(LOCALBIN)/operator-sdk
-
-$(OPERATOR_SDK):
-	@echo "Installing operator-sdk $(OPERATOR_SDK_VERSION) from source into bin/ (once, some minutes)"
-	@mkdir -p $(LOCALBIN); cd $(LOCALBIN); \
-	dir="$$(go mod download -json $(OPERATOR_SDK_MODULE)@$(OPERATOR_SDK_VERSION) | awk -F'"' '$$2 == "Dir" { print $$4 }')"; \
-	CGO_ENABLED=0 go build -C "$$dir" -mod=readonly -o $@ \
-	-tags containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper \
-	-ldflags "-X $(OPERATOR_SDK_MODULE)/internal/version.GitVersion=$(OPERATOR_SDK_VERSION) -X $(OPERATOR_SDK_MODULE)/internal/version.Version=$(OPERATOR_SDK_VERSION)" ./cmd/operator-sdk
-
 # The helm of the version, and of the libraries, that the operator has within.
 .PHONY: helm
 helm: $(HELM)
@@ -315,7 +300,12 @@ helm: $(HELM)
 $(HELM):
 	go build -ldflags "-X helm.sh/helm/v3/internal/version.version=$(HELM_VERSION)" -o $@ helm.sh/helm/v3/cmd/helm
 
-# opm and kubectl are among what the test cluster is built of.
+# operator-sdk, opm and kubectl are built with the test cluster's programs, of the same libraries.
+.PHONY: operator-sdk
+operator-sdk: ## Install operator-sdk into bin/ (takes minutes).
+	@mkdir -p $(LOCALBIN)
+	@ln -sf "$$(go run ./test/controlplane/cmd/cluster build --print operator-sdk)" $(OPERATOR_SDK)
+
 $(LOCALBIN)/opm:
 	@mkdir -p $(LOCALBIN)
 	@ln -sf "$$(go run ./test/controlplane/cmd/cluster build --print opm)" $@

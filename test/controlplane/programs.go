@@ -101,7 +101,7 @@ func kubernetesRecipe(program Program) recipe {
 // recipes returns all recipes but those of our own programs, in the order in
 // which they are built.
 func recipes() []recipe {
-	return slices.Concat(controlPlaneRecipes, nodeRecipes, olmRecipes)
+	return slices.Concat(controlPlaneRecipes, nodeRecipes, olmRecipes, bundleRecipes)
 }
 
 // Programs returns the programs of a control plane with simulated nodes, in

@@ -24,11 +24,15 @@ const (
 	GRPCHealthProbe    Program = "grpc_health_probe"
 )
 
+// OperatorSDK generates, checks and tests bundles. It is no part of a cluster, but is built of what opm is.
+const OperatorSDK Program = "operator-sdk"
+
 const (
 	olmModule   = "github.com/operator-framework/operator-lifecycle-manager"
 	opmPackage  = "github.com/operator-framework/operator-registry/cmd/opm"
-	opmTags     = "containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper"
+	imageTags   = "containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper"
 	healthProbe = "github.com/grpc-ecosystem/grpc-health-probe"
+	sdkModule   = "github.com/operator-framework/operator-sdk"
 )
 
 // olmRecipes are those of the Operator Lifecycle Manager and its tools.
@@ -38,9 +42,21 @@ var olmRecipes = []recipe{
 	{program: OLMPackageServer, pkg: olmModule + "/cmd/package-server"},
 	{program: OLMCopyContent, pkg: olmModule + "/cmd/copy-content"},
 	{program: OLMCopyBundle, pkg: olmModule + "/util/cpb"},
-	{program: OPM, pkg: opmPackage, tags: opmTags},
+	{program: OPM, pkg: opmPackage, tags: imageTags},
 	{program: GRPCHealthProbe, pkg: healthProbe},
 }
+
+// bundleRecipes are those of what bundles are made with.
+var bundleRecipes = []recipe{{
+	program:   OperatorSDK,
+	pkg:       sdkModule + "/cmd/operator-sdk",
+	tags:      imageTags,
+	versionOf: sdkModule,
+	stamp: func(version string) string {
+		const variable = "-X " + sdkModule + "/internal/version."
+		return variable + "GitVersion=" + version + " " + variable + "Version=" + version
+	},
+}}
 
 // OLMPrograms returns the programs of the Operator Lifecycle Manager and of
 // its catalogs.

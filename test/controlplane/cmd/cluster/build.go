@@ -59,7 +59,7 @@ With %s=1, releases are fetched instead where their projects publish them.`,
 		},
 	}
 	command.Flags().StringVar(&printed, "print", "", "build this program only and print its path")
-	command.Flags().BoolVar(&all, "all", false, "build all programs, those of a real node and of OLM as well")
+	command.Flags().BoolVar(&all, "all", false, "build all programs, those of a real node, of OLM and of bundles as well")
 	command.MarkFlagsMutuallyExclusive("print", "all")
 	return command
 }
