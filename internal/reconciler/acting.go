@@ -133,13 +133,14 @@ func (r *Reconciler) patience(ctx context.Context, req *Request) time.Duration {
 // maxListed bounds how many objects an event names.
 const maxListed = 20
 
-// abandon lets go of a resource whose release nobody may remove, and tells what stays.
+// abandon lets go of a resource whose release nobody may remove, and tells what is left: the release as it is stored,
+// and its objects, of which the cluster's garbage collector removes those that the resource owns.
 func (r *Reconciler) abandon(ctx context.Context, req *Request, cause error) (reconcile.Result, error) {
 	var objects []string
 	if req.Change.Name != "" {
 		var err error
 		if objects, err = r.engine.Remaining(ctx, req.Change); err != nil {
-			log.FromContext(ctx).Info("What stays of a release that is given up can't be told", "release", req.Change.Name, "reason", oneLine(err))
+			log.FromContext(ctx).Info("What is left of a release that is given up can't be told", "release", req.Change.Name, "reason", oneLine(err))
 		}
 	}
 	if extra := len(objects) - maxListed; extra > 0 {
@@ -152,7 +153,7 @@ func (r *Reconciler) abandon(ctx context.Context, req *Request, cause error) (re
 	if err := r.letGo(ctx, req); err != nil {
 		return reconcile.Result{}, err
 	}
-	r.event(req, eventWarning, v1alpha1.EventReleaseOrphaned, "release %s could not be uninstalled and stays in namespace %s with %s: %s",
+	r.event(req, eventWarning, v1alpha1.EventReleaseOrphaned, "release %s could not be uninstalled and stays in namespace %s with %s (Kubernetes removes those that have the resource as owner): %s",
 		cmp.Or(req.Change.Name, req.Status.ReleaseName, req.Object.GetName()),
 		cmp.Or(req.Change.Namespace, req.Status.ReleaseNamespace, req.Object.GetNamespace()), what, r.explain(ctx, req, cause))
 	r.forget(req)

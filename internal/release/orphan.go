@@ -50,8 +50,8 @@ func (s *Session) Orphan() ([]string, error) {
 	return names, nil
 }
 
-// Remaining names the objects that stay when a release is given up because the
-// identity that serves it can't remove it: those that this process watched, else
+// Remaining names the objects of a release that is given up because the identity
+// that serves it can't remove it: those that this process watched, else
 // those of the stored release, which the operator reads for its owner. It names
 // nothing that is not on record as Chartgate's own, so that a forged release tells
 // its author nothing about what is elsewhere. Empty where nothing is known.

@@ -6,6 +6,7 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -124,9 +125,17 @@ func TestReleaseIsGivenUpWhenNobodyMayRemoveIt(t *testing.T) {
 }
 
 // After a restart nobody remembers what was released: the operator reads it in what is stored, for names alone.
+// The cluster's garbage collector takes what the resource owned, and nothing else.
 func TestWhatStaysIsNamedAfterARestart(t *testing.T) {
 	e := sideBySide(t)
-	k := e.GatedKind(e.Chart("one", configChart))
+	files := maps.Clone(configChart)
+	files["templates/kept.yaml"] = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-kept
+  annotations: {helm.sh/resource-policy: keep}
+`
+	k := e.GatedKind(e.Chart("one", files))
 	user := userWith(e, operatorRules(e, k))
 	cfg, err := e.Cluster.User(user)
 	if err != nil {
@@ -150,7 +159,7 @@ func TestWhatStaysIsNamedAfterARestart(t *testing.T) {
 	m.Start()
 	k.WaitGone("one")
 	e.Eventually("an event", func() error {
-		if countEvents(e, v1alpha1.EventReleaseOrphaned, "with ConfigMap "+e.Namespace+"/one: system:serviceaccount:"+e.Namespace+":robot may not list secrets") != 1 {
+		if countEvents(e, v1alpha1.EventReleaseOrphaned, "with ConfigMap "+e.Namespace+"/one, ConfigMap "+e.Namespace+"/one-kept (Kubernetes removes those that have the resource as owner): system:serviceaccount:"+e.Namespace+":robot may not list secrets") != 1 {
 			return errors.New("there is none")
 		}
 		return nil
@@ -158,9 +167,11 @@ func TestWhatStaysIsNamedAfterARestart(t *testing.T) {
 	if countEvents(e, v1alpha1.EventReleaseOrphaned, "ServiceAccount robot does not exist") != 1 {
 		t.Error("the event doesn't say that the ServiceAccount is gone")
 	}
-	if e.Object("v1", "ConfigMap", "one") == nil {
-		t.Error("what stays is gone")
+	e.WaitObjectGone("v1", "ConfigMap", "one")
+	if e.Object("v1", "ConfigMap", "one-kept") == nil {
+		t.Error("what the chart keeps is gone")
 	}
+	e.WantHistory("one", "1:deployed")
 }
 
 // A namespace that is deleted takes roles and resources in any order, and nothing in it is waited for.
