@@ -79,14 +79,14 @@ func (r recipe) writeModule(dir string) error {
 		switch {
 		case r.main != "" && name == r.main:
 			name = "main.go"
-		case r.pkg != "":
+		case !r.own():
 			name = "go" + path.Ext(file)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			return err
 		}
 	}
-	if r.pkg != "" {
+	if !r.own() {
 		return nil
 	}
 	return os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+string(r.program)+"\n\ngo 1.26.0\n"), 0o644)

@@ -61,7 +61,7 @@ func cachedPath(cache string, program Program) (string, error) {
 // files names the embedded files that a program is built from: the module's, with
 // a main package of our own where the recipe has one, or the source of a program of our own.
 func (r recipe) files() ([]string, error) {
-	if r.pkg != "" {
+	if !r.own() {
 		files := []string{moduleFile, strings.TrimSuffix(moduleFile, ".mod") + ".sum"}
 		if r.main != "" {
 			files = append(files, "tools/"+r.main)

@@ -133,8 +133,12 @@ func (p Program) recipe() (recipe, error) {
 
 // own tells whether the program is one of ours.
 func (p Program) own() bool {
-	return slices.ContainsFunc(ownRecipes, func(r recipe) bool { return r.program == p })
+	r, err := p.recipe()
+	return err == nil && r.own()
 }
+
+// own tells whether it is the recipe of a program of ours.
+func (r recipe) own() bool { return r.pkg == "" }
 
 // arguments returns what the go command takes to build the program, but for
 // the place to put it.
