@@ -300,16 +300,12 @@ helm: $(HELM)
 $(HELM):
 	go build -ldflags "-X helm.sh/helm/v3/internal/version.version=$(HELM_VERSION)" -o $@ helm.sh/helm/v3/cmd/helm
 
-# operator-sdk, opm and kubectl are built with the test cluster's programs, of the same libraries.
+# operator-sdk, opm and kubectl are built with the test cluster's programs, of the same libraries: bin/ has links to them.
+link_program = mkdir -p $(LOCALBIN); ln -sf "$$(go run ./test/controlplane/cmd/cluster build --print $(1))" $(LOCALBIN)/$(1)
+
 .PHONY: operator-sdk
 operator-sdk: ## Install operator-sdk into bin/ (takes minutes).
-	@mkdir -p $(LOCALBIN)
-	@ln -sf "$$(go run ./test/controlplane/cmd/cluster build --print operator-sdk)" $(OPERATOR_SDK)
+	@$(call link_program,$@)
 
-$(LOCALBIN)/opm:
-	@mkdir -p $(LOCALBIN)
-	@ln -sf "$$(go run ./test/controlplane/cmd/cluster build --print opm)" $@
-
-$(LOCALBIN)/kubectl:
-	@mkdir -p $(LOCALBIN)
-	@ln -sf "$$(go run ./test/controlplane/cmd/cluster build --print kubectl)" $@
+$(LOCALBIN)/opm $(LOCALBIN)/kubectl:
+	@$(call link_program,$(@F))
