@@ -11,6 +11,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,6 +31,13 @@ type Kind struct {
 	// Extra lines of the watch, indented by two.
 	Extra string
 	env   *Env
+}
+
+// Resource is the kind's resource, the regular plural of its name: "appxyzs", and "appxyses" of one
+// that happens to end with an s.
+func (k *Kind) Resource() string {
+	plural, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
+	return plural.Resource
 }
 
 // OpenKind makes a kind whose CRD has no schema, as operator-sdk projects write it.
@@ -70,11 +78,11 @@ func (e *Env) kind(group, chart string, schemaProps *apiextensionsv1.JSONSchemaP
 		Chart:            chart, env: e,
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group},
+		ObjectMeta: metav1.ObjectMeta{Name: k.Resource() + "." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{
-				Kind: k.Kind, ListKind: k.Kind + "List", Plural: singular + "s", Singular: singular,
+				Kind: k.Kind, ListKind: k.Kind + "List", Plural: k.Resource(), Singular: singular,
 			},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1", Served: true, Storage: true,

@@ -214,7 +214,7 @@ func as(e *harness.Env, k *harness.Kind, user string, approves bool) client.Clie
 	e.Helper()
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"releaseapprovals"}, Verbs: []string{"*"}}}
 	if approves {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{k.Group}, Resources: []string{strings.ToLower(k.Kind) + "s"}, Verbs: []string{"approve"}})
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{k.Group}, Resources: []string{k.Resource()}, Verbs: []string{"approve"}})
 	}
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: user}, Rules: rules}
 	binding := &rbacv1.RoleBinding{

@@ -194,7 +194,7 @@ func TestGatesAtRestMakeNoRequests(t *testing.T) {
 	for i := range watched {
 		k.WaitReady(name(i))
 	}
-	for _, w := range requests(t, e, since, writes(), controlplane.ByResource(strings.ToLower(k.Kind)+"s", strings.ToLower(k.Kind)+"s/status")) {
+	for _, w := range requests(t, e, since, writes(), controlplane.ByResource(k.Resource(), k.Resource()+"/status")) {
 		var i int
 		if _, err := fmt.Sscanf(w[strings.LastIndex(w, " ")+1:], "n%d", &i); err != nil || i >= watched {
 			t.Errorf("a ConfigMap that only n0 to n%d look at led to: %s", watched-1, w)

@@ -58,7 +58,7 @@ func operatorRules(e *harness.Env, kinds ...*harness.Kind) []rbac.File {
 	served := rbac.NewKinds()
 	var watched []rbac.Watched
 	for _, k := range kinds {
-		if err := served.Add(fmt.Sprintf("%s.%s=%ss", k.Kind, k.Group, strings.ToLower(k.Kind))); err != nil {
+		if err := served.Add(fmt.Sprintf("%s.%s=%s", k.Kind, k.Group, k.Resource())); err != nil {
 			e.Fatal(err)
 		}
 		watched = append(watched, rbac.Watched{Kind: k.GroupKind()})
@@ -134,7 +134,7 @@ func (ten *tenancy) wantOwnRequests(kinds ...*harness.Kind) {
 	own := []string{"events", "serviceaccounts", "namespaces", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
 		"validatingwebhookconfigurations", "releaseapprovals", "leases", ""}
 	for _, k := range kinds {
-		own = append(own, strings.ToLower(k.Kind)+"s")
+		own = append(own, k.Resource())
 	}
 	n := 0
 	for _, r := range ten.requests(ten.since) {

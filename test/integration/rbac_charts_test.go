@@ -126,7 +126,7 @@ func TestChartReleasesWithTheRulesWorkedOut(t *testing.T) {
 	watches := filepath.Join(t.TempDir(), "watches.yaml")
 	e.WriteFile(watches, harness.Watches(k))
 	kinds := rbac.NewKinds()
-	if err := kinds.Add(fmt.Sprintf("%s.%s=%ss", k.Kind, k.Group, strings.ToLower(k.Kind))); err != nil {
+	if err := kinds.Add(fmt.Sprintf("%s.%s=%s", k.Kind, k.Group, k.Resource())); err != nil {
 		t.Fatal(err)
 	}
 	files, messages, err := rbac.Input{Kinds: kinds}.Watches(watches)

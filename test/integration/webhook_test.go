@@ -150,7 +150,7 @@ func TestApprovalByTheWebhook(t *testing.T) {
 		says     string
 	}{
 		"in somebody else's name": {anna, "otto", "spec.approver must be the user who approves: anna"},
-		"without the verb":        {otto, "otto", "otto may not approve " + strings.ToLower(k.Kind) + "s." + k.Group + " one in namespace " + e.Namespace},
+		"without the verb":        {otto, "otto", "otto may not approve " + k.Resource() + "." + k.Group + " one in namespace " + e.Namespace},
 		"as who has the verb":     {otto, "anna", "spec.approver must be the user who approves: otto"},
 	} {
 		err := try.by.Create(e.Ctx, approvalFor(e, target, v1alpha1.ReleaseApprovalSpec{Approver: try.approver}))
