@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -52,7 +53,9 @@ func (e *Env) Shell() func(script string) string {
 		ctx, cancel := context.WithTimeout(e.Ctx, 2*Wait)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "sh", "-e", "-c", script) // #nosec G204 -- the script is the test's own choice
-		cmd.WaitDelay = time.Second                               // what the shell started may hold its output open
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}     // what the shell started ends with it
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+		cmd.WaitDelay = time.Second
 		cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig)
 		out, err := cmd.CombinedOutput()
 		if err != nil {

@@ -116,6 +116,8 @@ data: {has: "{{ hasKey .Values "drop" }}"}
 		t.Errorf("the password was generated again")
 	}
 	e.WantHistory("one", "1:superseded 2:deployed")
+	// A CRD that nobody has read may be deleted minutes later: Kubernetes' finalizer gives up while the storage starts.
+	e.Kubectl("get", "bigs."+group)
 	k.Delete("one")
 	if e.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "smalls."+group) == nil {
 		t.Error("a CRD of crds/ was deleted with a release")
