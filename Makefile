@@ -115,6 +115,8 @@ lint-fix: golangci-lint ## Run golangci-lint and mend what it can.
 RACE_PACKAGES := ^github.com/chartgate/chartgate/(api|internal)(/|$$)
 RACE_TESTS := ReleaseFollows|DriftIsRepaired|RestartContinues|ResourcesThatDiffer|ChartsWithTheTraits|HelmRollbackIs|HelmUpgradeAnd|GateOfEachType|GateEventWakes|ApprovalShowsThePlan|ReplicaThatDoesNotLead|IdleResources|WebAppLifecycle|DatabaseLifecycle
 TESTFLAGS ?=
+# What takes longest starts first.
+LONG_TESTS := ./test/integration ./test/chaos
 
 # The others wait for most of their time: more packages at once than there are processors.
 # go vet is among the linters; here it would go through all libraries first.
@@ -122,7 +124,7 @@ TESTFLAGS ?=
 test: controlplane helm ## Run all tests: unit tests, and integration tests against a real API server.
 	@status=0; \
 	units="$$(go list ./... | grep -E '$(RACE_PACKAGES)')"; \
-	rest="$$(go list ./... | grep -vE '$(RACE_PACKAGES)')"; \
+	rest="$(LONG_TESTS) $$(go list ./... | grep -vE '$(RACE_PACKAGES)|/test/(integration|chaos)$$')"; \
 	CGO_ENABLED=1 go test -race -vet=off -timeout 20m $(TESTFLAGS) $$units || status=1; \
 	go test -p 3 -vet=off -timeout 20m $(TESTFLAGS) $$rest || status=1; \
 	CGO_ENABLED=1 go test -race -vet=off -timeout 20m -run '^Test.*($(RACE_TESTS))' $(TESTFLAGS) ./test/integration || status=1; \

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/chartgate/chartgate/test/controlplane/supervise"
@@ -101,7 +100,9 @@ var unfitForName = regexp.MustCompile(`[^a-z0-9]+`)
 
 // Namespace creates a namespace for one test and returns its name, which
 // starts with the test's. With controllers it waits until Pods can be created
-// in it, and has it deleted at the end of the test, without waiting for that.
+// in it. It stays until the cluster ends: to empty a namespace, the controllers
+// ask for every resource there is, one by one, which for all tests together is
+// most of what the API server would be asked at all.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -117,7 +118,6 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	if !c.options.Controllers {
 		return created.Name
 	}
-	t.Cleanup(func() { c.deleteNamespace(t, created.Name) })
 	err = supervise.WaitFor(ctx, "the default ServiceAccount of "+created.Name, func(ctx context.Context) error {
 		return c.hasServiceAccount(ctx, created.Name)
 	})
@@ -125,13 +125,4 @@ func (c *Cluster) Namespace(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return created.Name
-}
-
-func (c *Cluster) deleteNamespace(t testing.TB, name string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	err := c.client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		t.Logf("delete the test's namespace: %v", err)
-	}
 }

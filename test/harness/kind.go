@@ -40,18 +40,35 @@ func (k *Kind) Resource() string {
 	return plural.Resource
 }
 
-// OpenKind makes a kind whose CRD has no schema, as operator-sdk projects write it.
+// OpenKind lends a kind whose CRD has no schema, as operator-sdk projects write it.
 func (e *Env) OpenKind(chart string) *Kind {
 	e.Helper()
-	keep := true
-	open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}
-	return e.kind("open.test.dev", chart, &apiextensionsv1.JSONSchemaProps{
-		Type: "object", XPreserveUnknownFields: &keep,
-		Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": open, "status": open},
+	return e.kind(chart, func(kind string) *apiextensionsv1.CustomResourceDefinition {
+		keep := true
+		open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}
+		gvk := schema.GroupVersionKind{Group: "open.test.dev", Version: "v1", Kind: kind}
+		plural, singular := meta.UnsafeGuessKindToResource(gvk)
+		return &apiextensionsv1.CustomResourceDefinition{
+			ObjectMeta: metav1.ObjectMeta{Name: plural.GroupResource().String()},
+			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+				Group: gvk.Group, Scope: apiextensionsv1.NamespaceScoped,
+				Names: apiextensionsv1.CustomResourceDefinitionNames{
+					Kind: gvk.Kind, ListKind: gvk.Kind + "List", Plural: plural.Resource, Singular: singular.Resource,
+				},
+				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+					Name: gvk.Version, Served: true, Storage: true,
+					Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+						Type: "object", XPreserveUnknownFields: &keep,
+						Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": open, "status": open},
+					}},
+				}},
+			},
+		}
 	})
 }
 
-// GatedKind makes a kind as chartgen makes it: Chartgate's own fields, and what
+// GatedKind lends a kind as chartgen makes it: Chartgate's own fields, and what
 // the chart's schema says; all else of the spec is open where it has none.
 func (e *Env) GatedKind(chartPath string) *Kind {
 	e.Helper()
@@ -59,40 +76,23 @@ func (e *Env) GatedKind(chartPath string) *Kind {
 	if err != nil {
 		e.Fatal(err)
 	}
-	crd, _, err := chartgen.CRD(chrt, chartgen.Options{Kind: title(Name("app")), Group: "gated.test.dev", Version: "v1"})
-	if err != nil {
-		e.Fatal(err)
-	}
-	e.InstallCRD(crd)
-	return &Kind{
-		GroupVersionKind: schema.GroupVersionKind{Group: crd.Spec.Group, Version: "v1", Kind: crd.Spec.Names.Kind},
-		Chart:            chartPath, env: e,
-	}
+	return e.kind(chartPath, func(kind string) *apiextensionsv1.CustomResourceDefinition {
+		crd, _, err := chartgen.CRD(chrt, chartgen.Options{Kind: kind, Group: "gated.test.dev", Version: "v1"})
+		if err != nil {
+			e.Fatal(err)
+		}
+		return crd
+	})
 }
 
-func (e *Env) kind(group, chart string, schemaProps *apiextensionsv1.JSONSchemaProps) *Kind {
+// kind lends a kind of the CRD that is made for a name.
+func (e *Env) kind(chart string, crdNamed func(kind string) *apiextensionsv1.CustomResourceDefinition) *Kind {
 	e.Helper()
-	singular := Name("app")
-	k := &Kind{
-		GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: title(singular)},
+	crd := e.lend(crdNamed)
+	return &Kind{
+		GroupVersionKind: schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.Kind},
 		Chart:            chart, env: e,
 	}
-	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: k.Resource() + "." + group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{
-				Kind: k.Kind, ListKind: k.Kind + "List", Plural: k.Resource(), Singular: singular,
-			},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schemaProps},
-			}},
-		},
-	}
-	e.InstallCRD(crd)
-	return k
 }
 
 // InstallCRD makes the CRD and waits until it is served.

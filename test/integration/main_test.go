@@ -19,7 +19,7 @@ import (
 
 // atOnce is how many tests run side by side where the command line says nothing else. They wait for
 // most of their time: more than the machine has processors keep it busy.
-const atOnce = "6"
+const atOnce = "8"
 
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", atOnce); err != nil {
