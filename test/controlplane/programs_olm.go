@@ -24,8 +24,12 @@ const (
 	GRPCHealthProbe    Program = "grpc_health_probe"
 )
 
-// OperatorSDK generates, checks and tests bundles. It is no part of a cluster, but is built of what opm is.
-const OperatorSDK Program = "operator-sdk"
+// What bundles are made and tested with. It is no part of a cluster, but is built of what opm is.
+const (
+	OperatorSDK Program = "operator-sdk"
+	// ScorecardTest holds operator-sdk's own scorecard tests, which run in Pods.
+	ScorecardTest Program = "scorecard-test"
+)
 
 const (
 	olmModule   = "github.com/operator-framework/operator-lifecycle-manager"
@@ -46,17 +50,20 @@ var olmRecipes = []recipe{
 	{program: GRPCHealthProbe, pkg: healthProbe},
 }
 
-// bundleRecipes are those of what bundles are made with.
-var bundleRecipes = []recipe{{
-	program:   OperatorSDK,
-	pkg:       sdkModule + "/cmd/operator-sdk",
-	tags:      imageTags,
-	versionOf: sdkModule,
-	stamp: func(version string) string {
-		const variable = "-X " + sdkModule + "/internal/version."
-		return variable + "GitVersion=" + version + " " + variable + "Version=" + version
+// bundleRecipes are those of what bundles are made and tested with.
+var bundleRecipes = []recipe{
+	{
+		program:   OperatorSDK,
+		pkg:       sdkModule + "/cmd/operator-sdk",
+		tags:      imageTags,
+		versionOf: sdkModule,
+		stamp: func(version string) string {
+			const variable = "-X " + sdkModule + "/internal/version."
+			return variable + "GitVersion=" + version + " " + variable + "Version=" + version
+		},
 	},
-}}
+	{program: ScorecardTest, pkg: sdkModule + "/images/scorecard-test", tags: imageTags},
+}
 
 // OLMPrograms returns the programs of the Operator Lifecycle Manager and of
 // its catalogs.

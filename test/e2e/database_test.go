@@ -78,10 +78,11 @@ func (r resource) writing(t *testing.T) func() int {
 	}
 }
 
-// databaseKeepsItsRows takes a Database of three servers through what happens to databases, and looks
-// for every row that it ever said to have.
-func databaseKeepsItsRows(t *testing.T, o operator) {
-	db := resource{"Database", makeNamespace(t, "team-db"), "shop"}
+// newDatabase makes a Database in a namespace of its own, with a table, and returns it with its manifest,
+// which more lines of the spec complete.
+func newDatabase(t *testing.T, namespace string, servers int64, more string) (resource, func(more string) string) {
+	t.Helper()
+	db := resource{"Database", makeNamespace(t, namespace), "shop"}
 	manifest := func(more string) string {
 		return fmt.Sprintf(`
 apiVersion: apps.chartgate.dev/v1alpha1
@@ -90,19 +91,33 @@ metadata: {name: shop, namespace: %s}
 spec:
   version: %q
   image: %s
-  replicas: 3
+  replicas: %d
   storageSize: 512Mi
   resources: {requests: {cpu: 20m, memory: 64Mi}}
-%s`, db.namespace, env.postgres.Major, env.postgres.Reference, more)
+%s`, db.namespace, env.postgres.Major, env.postgres.Reference, servers, more)
 	}
-	kubectl(t, manifest("  backup: {enabled: true, storageSize: 256Mi}\n"), "apply", "-f", "-")
-	db.waitServers(t, 3)
+	kubectl(t, manifest(more), "apply", "-f", "-")
+	db.waitServers(t, servers)
+	db.mustSQL(t, "shop-0", "CREATE TABLE kept (id int PRIMARY KEY)", "")
+	return db, manifest
+}
+
+// hasRows waits until a server has all rows up to n.
+func (r resource) hasRows(t *testing.T, pod string, n int) {
+	t.Helper()
+	r.mustSQL(t, pod, fmt.Sprintf("SELECT count(*) FROM kept WHERE id <= %d", n), strconv.Itoa(n))
+}
+
+const withBackups = "  backup: {enabled: true, storageSize: 256Mi}\n"
+
+// databaseKeepsItsRows takes a Database of three servers through what happens to databases, and looks
+// for every row that it ever said to have.
+func databaseKeepsItsRows(t *testing.T, o operator) {
+	db, _ := newDatabase(t, "team-db", 3, withBackups)
 	db.mustSQL(t, "shop-0", "SELECT pg_is_in_recovery()", "f")
 	for _, standby := range []string{"shop-standby-0", "shop-standby-1"} {
 		db.mustSQL(t, standby, "SELECT pg_is_in_recovery()", "t")
 	}
-	secret := kubectl(t, "", "get", "secret", "shop-credentials", "-n", db.namespace, "-o", "jsonpath={.data}")
-	db.mustSQL(t, "shop-0", "CREATE TABLE kept (id int PRIMARY KEY)", "")
 
 	// What a process leaves behind, as a probe that is cut off, is no crash of the server.
 	kubectl(t, "", "exec", "shop-standby-1", "-n", db.namespace, "-c", "postgres", "--", "bash", "-c", "(sleep 0.5; exit 141) > /dev/null 2>&1 &")
@@ -128,12 +143,8 @@ spec:
 	if committed == 0 {
 		t.Fatal("nothing was written")
 	}
-	rows := func(pod string, n int) {
-		t.Helper()
-		db.mustSQL(t, pod, fmt.Sprintf("SELECT count(*) FROM kept WHERE id <= %d", n), strconv.Itoa(n))
-	}
 	for _, pod := range []string{"shop-0", "shop-standby-0", "shop-standby-1"} {
-		rows(pod, committed)
+		db.hasRows(t, pod, committed)
 	}
 
 	if log := kubectl(t, "", "logs", "shop-standby-1", "-n", db.namespace, "-c", "postgres"); strings.Contains(log, "terminating any other active server processes") {
@@ -155,8 +166,17 @@ spec:
 	job = kubectl(t, job, "set", "env", "--local", "-f", "-", "RESTORE=latest", "-o", "yaml")
 	kubectl(t, job, "create", "-n", db.namespace, "-f", "-")
 	waitJob(t, db.namespace, "restore")
-	rows("shop-0", committed)
-	kubectl(t, "", "delete", "job", "restore", "-n", db.namespace) // its pod keeps the backups' claim in use
+	db.hasRows(t, "shop-0", committed)
+	db.delete(t) // before its namespace, in which a repair would be refused
+}
+
+// databaseGrowsAndStays gives a Database more storage while it runs, deletes it and takes it up again
+// with its rows, and deletes it with them.
+func databaseGrowsAndStays(t *testing.T) {
+	db, manifest := newDatabase(t, "team-grows", 2, withBackups)
+	const stored = 100
+	db.mustSQL(t, "shop-0", fmt.Sprintf("INSERT INTO kept SELECT generate_series(1, %d)", stored), "")
+	secret := kubectl(t, "", "get", "secret", "shop-credentials", "-n", db.namespace, "-o", "jsonpath={.data}")
 
 	// More storage under running servers.
 	before := serversOf(t, db.namespace)
@@ -165,15 +185,15 @@ spec:
 	if now := serversOf(t, db.namespace); !maps.Equal(now, before) {
 		t.Errorf("servers were %v and are %v", before, now)
 	}
-	db.waitServers(t, 3)
+	db.waitServers(t, 2)
 
 	// Retain, and back.
 	db.delete(t)
 	wantLeft(t, db.namespace, "persistentvolumeclaim/data-shop-0", "persistentvolumeclaim/data-shop-standby-0",
-		"persistentvolumeclaim/data-shop-standby-1", "persistentvolumeclaim/shop-backup", "secret/shop-credentials")
+		"persistentvolumeclaim/shop-backup", "secret/shop-credentials")
 	kubectl(t, manifest("  deletionPolicy: Delete\n"), "apply", "-f", "-")
-	db.waitServers(t, 3)
-	rows("shop-0", committed)
+	db.waitServers(t, 2)
+	db.hasRows(t, "shop-0", stored)
 	if now := kubectl(t, "", "get", "secret", "shop-credentials", "-n", db.namespace, "-o", "jsonpath={.data}"); now != secret {
 		t.Error("the credentials changed")
 	}

@@ -14,6 +14,7 @@ import (
 // TestDockerfile builds the Dockerfile with a real builder and compares the
 // result with the image that the other tests run, which is made without one.
 func TestDockerfile(t *testing.T) {
+	t.Parallel() // it uses no cluster
 	if _, err := exec.LookPath("buildah"); err != nil {
 		t.Fatalf("%v: hack/e2e-deps.sh --with-buildah installs it", err)
 	}

@@ -68,6 +68,7 @@ func TestSubscription(t *testing.T) {
 	t.Run("side by side", func(t *testing.T) {
 		for name, story := range map[string]func(*testing.T){
 			"a Database keeps its rows":       func(t *testing.T) { databaseKeepsItsRows(t, o) },
+			"a Database grows and stays":      databaseGrowsAndStays,
 			"a WebApp answers":                webAppAnswers,
 			"a team's charts act as the team": teamsActAsThemselves,
 			"approvals are vouched for":       approvalsAreVouchedFor,

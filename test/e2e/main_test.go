@@ -27,7 +27,7 @@ const interrupted = 130
 var env *environment
 
 // atOnce is how many tests run side by side where the command line says nothing else: they wait for most of their time.
-const atOnce = "4"
+const atOnce = "5"
 
 func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -23,6 +23,7 @@ import (
 // and for several, all at once: each works there, holds no rights elsewhere, and
 // leaves what is elsewhere alone. TestSubscription has the mode for all namespaces.
 func TestInstallModes(t *testing.T) {
+	t.Parallel() // after the operators for all namespaces, which OLM has no others beside
 	start := time.Now()
 	modes := map[string]struct {
 		operator string

@@ -79,7 +79,7 @@ func opmSpec(programs map[controlplane.Program]string) ociimage.Spec {
 func staticBusybox() (string, error) {
 	path, err := exec.LookPath("busybox")
 	if err != nil {
-		return "", fmt.Errorf("OLM's image needs a static busybox (package busybox-static of Debian): %w", err)
+		return "", fmt.Errorf("OLM's images need a static busybox (package busybox-static of Debian): %w", err)
 	}
 	program, err := elf.Open(path)
 	if err != nil {
@@ -88,7 +88,7 @@ func staticBusybox() (string, error) {
 	defer program.Close()
 	for _, segment := range program.Progs {
 		if segment.Type == elf.PT_INTERP {
-			return "", fmt.Errorf("%s needs libraries, which OLM's image has not: install a static busybox (package busybox-static of Debian)", path)
+			return "", fmt.Errorf("%s needs libraries, which OLM's images have not: install a static busybox (package busybox-static of Debian)", path)
 		}
 	}
 	return path, nil
