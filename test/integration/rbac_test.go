@@ -103,7 +103,7 @@ func (u *underRights) wantNothingForbidden(but ...string) {
 	u.Helper()
 	for _, e := range u.requests(forbidden) {
 		if ns := e.ObjectRef.Namespace; ns != "" && ns != u.Namespace && ns != u.namespace {
-			continue // what another test left behind in a namespace that is going away
+			continue // what another test left behind in its namespace
 		}
 		if !slices.Contains(but, rightOf(e)) {
 			u.Errorf("forbidden: %s in namespace %q, name %q (%s)", rightOf(e), e.ObjectRef.Namespace, e.ObjectRef.Name, e.RequestURI)
