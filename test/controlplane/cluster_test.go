@@ -119,14 +119,8 @@ func TestNamespacesIsolateTests(t *testing.T) {
 	})
 	t.Run("second", func(t *testing.T) { create(t, cluster.Namespace(t)) })
 
-	err := supervise.WaitFor(testContext(t, time.Minute), "the end of "+first, func(ctx context.Context) error {
-		_, err := client.CoreV1().Namespaces().Get(ctx, first, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return errors.Join(errors.New("the namespace of a finished test still exists"), err)
-	})
-	if err != nil {
+	// It stays, with what the test left in it: emptying it is dear.
+	if _, err := client.CoreV1().ConfigMaps(first).Get(testContext(t, time.Minute), "same-name", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
 }
