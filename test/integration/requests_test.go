@@ -6,6 +6,7 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,29 @@ func requests(t *testing.T, e *harness.Env, since time.Time, filters ...controlp
 		out = append(out, ev.Verb+" "+what+" "+ev.ObjectRef.Name)
 	}
 	return out
+}
+
+// listsOfSecrets returns the URIs of the operator's lists of Secrets in the test's namespace since then.
+func listsOfSecrets(t *testing.T, e *harness.Env, since time.Time) []string {
+	t.Helper()
+	events, err := e.Cluster.AuditEvents(e.Ctx, controlplane.ByUserAgent("chartgate"), controlplane.ByNamespace(e.Namespace),
+		controlplane.ByVerb("list"), controlplane.ByResource("secrets"), controlplane.Since(since))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, ev := range events {
+		out = append(out, ev.RequestURI)
+	}
+	return out
+}
+
+// ofOneRelease tells a list of one release's Secrets, which a driver makes when
+// no watch tells it of them, from a list that starts a watch: client-go makes
+// one when the API server fails to stream what there is.
+func ofOneRelease(uri string) bool {
+	u, err := url.Parse(uri)
+	return err == nil && strings.Contains(","+u.Query().Get("labelSelector"), ",name=")
 }
 
 func writes() controlplane.AuditFilter {
@@ -159,8 +183,9 @@ func TestIdleResourcesMakeNoRequests(t *testing.T) {
 	if got := requests(t, e, started); len(got) > 0 {
 		t.Errorf("%d requests after the restart:\n%s", len(got), strings.Join(got[:min(len(got), 10)], "\n"))
 	}
-	if got := requests(t, e, since, controlplane.ByVerb("list"), controlplane.ByResource("secrets"), controlplane.ByNamespace(e.Namespace)); len(got) > 0 {
-		t.Errorf("Secrets are listed by namespace: %v", got)
+	lists := listsOfSecrets(t, e, since)
+	if len(lists) > 1 || len(lists) == 1 && ofOneRelease(lists[0]) {
+		t.Errorf("%d lists of Secrets after the restart:\n%s", len(lists), strings.Join(lists[:min(len(lists), 10)], "\n"))
 	}
 	if got := requests(t, e, since, writes()); len(got) > 0 {
 		t.Errorf("a restart writes:\n%s", strings.Join(got, "\n"))
